@@ -28,6 +28,9 @@ type Change struct {
 	Create bool
 	// Patience is until when the change waits for the label to come to rest; zero if it does not.
 	Patience time.Time
+	// Definitions is the version by which the change was made, which the label's partition may not
+	// have yet; 0 for any.
+	Definitions int64
 }
 
 // ChangesOf returns what an event changes, by label, and how many triggers of its topic name no

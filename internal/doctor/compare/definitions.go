@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/labelstore/labelstores"
@@ -66,5 +67,23 @@ func (d *strayDefinitions) judge(ctx context.Context, c *Comparison) ([]exam.Fin
 	if d.there.version.Val() == d.first.version.Val() {
 		f.Problem = fmt.Sprintf("has another version %s than partition 00", d.there.version.Val())
 	}
-	return []exam.Finding{f}, func() error { return labelstores.New(c.all.Partitions()).Settle(ctx, time.Now()) }, nil
+	return []exam.Finding{f}, func() error { return c.agree(ctx, d.at) }, nil
+}
+
+// agree has all partitions follow the one with the last definitions. It fails if one has not the
+// first one's after that: somebody may just be replacing them.
+func (c *Comparison) agree(ctx context.Context, at rdb.Number) error {
+	all := labelstores.New(c.all.Partitions())
+	if err := all.Settle(ctx, time.Now()); err != nil {
+		return err
+	}
+	first, err := all.All()[0].Edition(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := all.All()[at].Edition(ctx)
+	if err == nil && (there.Version != first.Version || !there.AppliedAt.Equal(first.AppliedAt)) {
+		return fmt.Errorf("%w: definitions are being replaced", bus.ErrUnavailable)
+	}
+	return err
 }

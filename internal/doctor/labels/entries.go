@@ -3,6 +3,7 @@ package labels
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"routemaster/internal/bus"
@@ -57,20 +58,52 @@ func Check(ctx context.Context, e *exam.Examination) error {
 	})
 }
 
+// states are those that are defined: true for gates. It is nil if there are no definitions, or
+// nobody can tell what they are.
+func (x examination) states() map[place]bool {
+	var outline map[machines.Name]map[machines.StateName]bool
+	text := x.Elements[labelstore.Keys{}.Definitions()]["outline"]
+	if err := json.Unmarshal([]byte(text), &outline); err != nil {
+		return nil
+	}
+	states := map[place]bool{}
+	for machine, of := range outline {
+		for state, isGate := range of {
+			states[place{machine, state}] = isGate
+		}
+	}
+	return states
+}
+
+// findLost looks for labels in states that are not defined, and that they are not about to leave.
+// No list of the bus shows them.
+func (x examination) findLost() {
+	states, definitions := x.states(), x.Elements[labelstore.Keys{}.Definitions()]
+	var moves []machines.StateMove
+	if states == nil || json.Unmarshal([]byte(definitions["moves"]), &moves) != nil {
+		return
+	}
+	for _, move := range moves {
+		states[place{move.Machine, move.From}] = true
+	}
+	for id, label := range x.Labels {
+		of := placeOf(id, label)
+		if _, defined := states[of]; defined || label.Deleted || !label.There {
+			continue
+		}
+		problem := fmt.Sprintf("is in %s, which is not defined: apply definitions with ?move=%s.%[1]s:STATE", of.state, of.machine)
+		x.Add(x.record(id), problem, "", append(x.unchanged(id),
+			exam.Is(definitions["version"], "HGET", x.labels.Definitions(), "version")))
+	}
+}
+
 // actions are the states that are actions, but those of which a review is under way: they may have
 // been gates, and it asks for their labels one after the other.
 func (x examination) actions() map[place]bool {
-	var outline map[machines.Name]map[machines.StateName]bool // true for gates
-	text := x.Elements[labelstore.Keys{}.Definitions()]["outline"]
-	if err := json.Unmarshal([]byte(text), &outline); err != nil {
-		return nil // there are no definitions, or nobody can tell what they are
-	}
 	actions := map[place]bool{}
-	for machine, states := range outline {
-		for state, isGate := range states {
-			if !isGate {
-				actions[place{machine, state}] = true
-			}
+	for of, isGate := range x.states() {
+		if !isGate {
+			actions[of] = true
 		}
 	}
 	var none machines.Definitions // of which a walk can only be a review

@@ -50,6 +50,7 @@ func Find(e *exam.Examination) {
 			x.findListed(x.labels.Errored(machines.Name(machine)), machine, name, isErrored(label), what)
 		}
 	}
+	x.findLost()
 	x.findLeft()
 	x.findOutboxes()
 }

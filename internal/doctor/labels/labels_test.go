@@ -142,6 +142,20 @@ var damages = map[string]struct {
 		"machines:labels:m:a: lists acting, which is not there [removed]",
 		"machines:metadata:m/acting: is of a label that is not there []",
 	}, stays: true},
+	"a state that is not defined": {does: func(p *patient) redis.Cmder {
+		p.Del(p.T.Context(), key("labels:m:g"))
+		p.zadd("labels:m:gone", "waiting")
+		p.zadd("labels:m:gone", "pending")
+		p.zadd("labels:m:gone", "asked")
+		for _, name := range []string{"waiting", "pending", "asked"} {
+			p.HSet(p.T.Context(), key("label:m/"+name), "state", "gone")
+		}
+		return p.Ping(p.T.Context())
+	}, finds: []string{
+		"machines:label:m/asked: is in gone, which is not defined: apply definitions with ?move=m.gone:STATE []",
+		"machines:label:m/pending: is in gone, which is not defined: apply definitions with ?move=m.gone:STATE []",
+		"machines:label:m/waiting: is in gone, which is not defined: apply definitions with ?move=m.gone:STATE []",
+	}, stays: true},
 	"metadata of others": {does: func(p *patient) redis.Cmder {
 		return p.Rename(p.T.Context(), key("metadata:m/waiting"), key("metadata:m/deleted"))
 	}, finds: []string{

@@ -18,7 +18,10 @@ var errContended = fmt.Errorf("%w: others change the label all the time", bus.Er
 
 // errClosing says that no label may come to a state now, as it vanishes with definitions that are
 // about to come.
-var errClosing = errors.New("the state is about to vanish")
+var errClosing = fmt.Errorf("%w: the first state of the machine is about to vanish", bus.ErrUnavailable)
+
+// errBehind says that a partition does not have yet the definitions by which a change was made.
+var errBehind = fmt.Errorf("%w: the definitions have not come to the partition of the label yet", bus.ErrUnavailable)
 
 // closingPause is how long a label waits that is to be made in such a state.
 const closingPause = 10 * time.Millisecond
@@ -41,11 +44,15 @@ func (s *Store) add(
 	ctx context.Context, machine machines.Name, name machines.LabelName, metadata []byte, c *machines.Change, now time.Time,
 ) (label machines.Label, err error) {
 	definitions := s.latest.Load()
+	contended := errContended
 	for range maxTries {
-		if definitions == nil || definitions.Machine(machine) == nil {
+		if definitions == nil || definitions.Machine(machine) == nil || definitions.Version < c.Definitions {
 			if definitions, err = s.Definitions(ctx); err != nil {
 				return label, err
 			}
+		}
+		if definitions.Version < c.Definitions {
+			return label, errBehind
 		}
 		m := definitions.Machine(machine)
 		if m == nil {
@@ -58,10 +65,10 @@ func (s *Store) add(
 		}
 		err := s.create(ctx, m, name, definitions, metadata, trigger, now)
 		if errors.Is(err, errClosing) {
+			contended = errClosing
 			pause(ctx, closingPause)
-			err = machines.ErrChanged
 		}
-		if errors.Is(err, machines.ErrChanged) {
+		if errors.Is(err, machines.ErrChanged) || errors.Is(err, errClosing) {
 			definitions = nil
 			continue
 		}
@@ -69,7 +76,7 @@ func (s *Store) add(
 			Machine: machine, Name: name, State: first.Name, Metadata: metadata, CreatedAt: now, EnteredAt: now, Resting: trigger == "",
 		}, err
 	}
-	return label, errContended
+	return label, contended
 }
 
 // Merge merges a patch of a client into the metadata of a label; see [Store.Change].
@@ -90,7 +97,11 @@ func (s *Store) Change(
 	looks := newPacer(c.Patience)
 	for range maxTries {
 		label, definitions, err := s.rested(ctx, machine, name, looks)
-		if definitions != nil && definitions.Machine(machine) == nil {
+		switch {
+		case definitions == nil:
+		case definitions.Version < c.Definitions:
+			return label, errBehind
+		case definitions.Machine(machine) == nil:
 			err = machines.ErrUnknownMachine
 		}
 		missing := c.Create && errors.Is(err, machines.ErrUnknownLabel)

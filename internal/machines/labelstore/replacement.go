@@ -17,8 +17,9 @@ type Replacement struct {
 	*machines.Definitions
 	// base is the version that is replaced.
 	base int64
-	// vanished are the states in which no labels may be.
-	vanished []machines.StateCount
+	// vanished are the states in which no labels may be, and leading those from which they may come
+	// there.
+	vanished, leading []machines.StateCount
 	// reviews are of the states whose labels are to be looked at.
 	reviews []machines.Walk
 }
@@ -38,8 +39,26 @@ func NewReplacement(
 	r := &Replacement{Definitions: &after, base: current.Version}
 	r.vanished, after.Moves = vanishing(current, next, append(moves[:len(moves):len(moves)], unfinished...))
 	r.reviews = after.Reviews(current)
+	r.leading = leadingTo(current, r.vanished)
 	return r, nil
 }
+
+// leadingTo returns the states from which a label may go to one of others.
+func leadingTo(d *machines.Definitions, others []machines.StateCount) (leading []machines.StateCount) {
+	for _, m := range d.Machines {
+		for _, state := range m.States {
+			if state.Next != nil && slices.ContainsFunc(others, func(to machines.StateCount) bool {
+				return to.Machine == m.Name && slices.Contains(state.Next.States(), to.State)
+			}) {
+				leading = append(leading, machines.StateCount{Machine: m.Name, State: state.Name})
+			}
+		}
+	}
+	return leading
+}
+
+// leadingMark is what a preparation has behind a state that leads to one that vanishes.
+const leadingMark = "!"
 
 // Preparation is the text by which a replacement is prepared under an id, which has no newline.
 func (r *Replacement) Preparation(id string) string {
@@ -47,6 +66,9 @@ func (r *Replacement) Preparation(id string) string {
 	b.WriteString(id + "\n")
 	for _, v := range r.vanished {
 		b.WriteString(string(v.Machine) + "/" + string(v.State) + "\n")
+	}
+	for _, l := range r.leading {
+		b.WriteString(string(l.Machine) + "/" + string(l.State) + leadingMark + "\n")
 	}
 	return b.String()
 }
@@ -74,8 +96,7 @@ func (s *Store) Put(
 	return r.Version, s.Replace(ctx, r, "")
 }
 
-// Replace replaces the definitions, if this is what was prepared; an empty preparation replaces
-// them whatever was. It fails with a [machines.LabelsRestError], [machines.ErrChanged] if somebody
+// Replace replaces the definitions, if this is what was prepared; empty for nothing. It fails with a [machines.LabelsRestError], [machines.ErrChanged] if somebody
 // else has replaced them or prepared that, or [bus.ErrUnavailable].
 func (s *Store) Replace(ctx context.Context, r *Replacement, preparation string) error {
 	moves, err := json.Marshal(r.Moves)
@@ -118,7 +139,7 @@ func (s *Store) Follow(ctx context.Context, e Edition, other *machines.Definitio
 	if own.Version != e.Version {
 		return machines.ErrChanged // perhaps by later ones
 	}
-	return s.Replace(ctx, &Replacement{Definitions: other, base: own.Version, reviews: other.Reviews(own)}, "")
+	return s.Replace(ctx, &Replacement{Definitions: other, base: own.Version, reviews: other.Reviews(own)}, e.Preparation)
 }
 
 // Edition says which definitions a partition has.

@@ -71,7 +71,7 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 			}
 			for name, change := range found {
 				id := labelID{m.Name, name}
-				change.Patience = patience
+				change.Patience, change.Definitions = patience, definitions.Version
 				changes[id] = append(changes[id], change)
 			}
 		}

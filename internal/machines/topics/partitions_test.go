@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/machines/topics"
@@ -139,5 +140,33 @@ func TestLabelsOfAllPartitionsAreToldAndHeardOf(t *testing.T) {
 		}
 		assert.Empty(t, f.Log.String())
 		p.RequireSound()
+	})
+}
+
+// TestEventsWaitForTheDefinitionsByWhichTheyAreHeard has them come to one partition before another.
+func TestEventsWaitForTheDefinitionsByWhichTheyAreHeard(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx := t.Context()
+		p := storetest.NewPartitions(t, server.Open(t))
+		f := machinestest.Beside(t, p.All, nil)
+		client := topics.New(topics.Config{Stores: p.Stores, Labels: f.Stores, Log: slog.New(slog.DiscardHandler), Now: p.Now})
+		about := p.TopicIn(2, 0)
+		source := fmt.Appendf(nil, hearingAll, p.TopicIn(1, 0), about, p.TopicIn(0, 0), p.TopicIn(1, 1))
+		next, _, err := definition.Load(definition.File{Content: source})
+		require.NoError(t, err)
+		next.Source = source
+		r, err := labelstore.NewReplacement(&machines.Definitions{}, next, nil, nil, p.Now())
+		require.NoError(t, err)
+		require.NoError(t, f.Stores.All()[0].Replace(ctx, r, ""))
+		name := "label"
+		for !p.All[1].Owns("orders/" + name) {
+			name += "+"
+		}
+		body := "[" + event(string(about), "create", "https://app.example/orders/"+name, `{}`) + "]"
+		request := outbound.Request{Body: func() io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }, Length: int64(len(body))}
+		require.ErrorIs(t, client.Hear(ctx, request).Err, bus.ErrUnavailable)
+		require.NoError(t, f.Stores.Settle(ctx, p.Now()))
+		require.NoError(t, client.Hear(ctx, request).Err)
+		assert.Equal(t, machines.StateName("new"), f.Show("orders", machines.LabelName(name)).State)
 	})
 }

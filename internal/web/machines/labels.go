@@ -169,11 +169,20 @@ func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Dur
 
 // deleteLabel deletes a label. It is no error if there is none.
 func (h *Handlers) deleteLabel(w http.ResponseWriter, r *http.Request) {
-	m, _, err := h.machine(r)
-	if err == nil {
-		err = h.labels(r).Delete(r.Context(), m, labelParam(r), h.Now())
+	h.Respond(w, r, h.removeLabel(r))
+}
+
+func (h *Handlers) removeLabel(r *http.Request) error {
+	labels := h.labels(r)
+	definitions, err := labels.Definitions(r.Context())
+	if err != nil {
+		return err
 	}
-	h.Respond(w, r, err)
+	m := definitions.Machine(machineParam(r))
+	if m == nil {
+		return machines.ErrUnknownMachine
+	}
+	return labels.Delete(r.Context(), m, labelParam(r), h.Now())
 }
 
 // sentLabel is what clients send of a label.

@@ -26,9 +26,9 @@ import (
 //  2. It is put into the first one, if it is still prepared there. That is the decision.
 //  3. The others follow.
 //
-// Whoever breaks off leaves a preparation. Every worker looks for that now and then, and has
-// partitions follow. A preparation in the first partition is ended when it is old, and then cannot
-// be decided any more; what is left of it in others ends when the first has it no more.
+// A process that dies on the way leaves a preparation. Every worker looks for that now and then, and
+// has partitions follow. A preparation in the first partition is ended when it is old, and then
+// cannot be decided any more; what is left of it in others ends when the first has it no more.
 
 const (
 	// maxTries is how often a replacement is tried while others are at it, and triesPause apart.
@@ -36,8 +36,10 @@ const (
 	triesPause = 10 * time.Millisecond
 	// preparationTimeout is how long a preparation may last. It takes some ms.
 	preparationTimeout = 10 * time.Second
-	// settleTimeout is how long partitions are waited for that are to follow.
-	settleTimeout = 5 * time.Second
+	// lookTimeout is how long a partition is waited for that is asked which definitions it has, and
+	// followTimeout for one that is to follow, or to end a preparation.
+	lookTimeout   = 500 * time.Millisecond
+	followTimeout = 2 * time.Second
 )
 
 // errContended says that others have replaced the definitions all the time.
@@ -52,8 +54,9 @@ var errContended = fmt.Errorf("%w: others replace the definitions all the time",
 func (s *Stores) Apply(
 	ctx context.Context, next *machines.Definitions, moves []machines.StateMove, now time.Time,
 ) (version int64, err error) {
+	began := time.Now()
 	for range maxTries {
-		version, err = s.tryApply(ctx, next, moves, now)
+		version, err = s.tryApply(ctx, next, moves, now.Add(time.Since(began)))
 		if !errors.Is(err, machines.ErrChanged) {
 			return version, err
 		}
@@ -110,20 +113,22 @@ func (s *Stores) unfinished(ctx context.Context, moves []machines.StateMove) ([]
 // replace replaces the definitions of several partitions.
 func (s *Stores) replace(ctx context.Context, r *labelstore.Replacement, now time.Time) error {
 	preparation := r.Preparation(strconv.FormatInt(now.UnixMilli(), 10) + " " + rand.Text())
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer cancel()
 	err := s.prepare(ctx, r, preparation)
 	if err == nil {
 		err = s.all[0].Replace(ctx, r, preparation)
 		if errors.Is(err, bus.ErrUnavailable) {
-			return err // it may be decided, and others find out
+			return err // it may be decided, and workers find out
 		}
 	}
+	after := context.WithoutCancel(ctx)
 	if err != nil {
 		s.abandon(after, preparation)
 		return err
 	}
-	_ = s.Settle(after, now) // it is decided: who does not follow now does later
+	// It is decided. Workers see to those that do not follow now.
+	s.others(after, followTimeout, func(ctx context.Context, _ int, st *labelstore.Store) error {
+		return st.Replace(ctx, r, preparation)
+	})
 	return nil
 }
 
@@ -156,13 +161,27 @@ func (s *Stores) prepare(ctx context.Context, r *labelstore.Replacement, prepara
 // abandon ends a preparation everywhere, in the first partition last. What it cannot end is ended
 // when it is old.
 func (s *Stores) abandon(ctx context.Context, preparation string) {
-	s.Each(func(i int, st *labelstore.Store) error {
+	s.others(ctx, followTimeout, func(ctx context.Context, _ int, st *labelstore.Store) error {
+		return st.Abandon(ctx, preparation)
+	})
+	ctx, cancel := context.WithTimeout(ctx, followTimeout)
+	defer cancel()
+	_ = s.all[0].Abandon(ctx, preparation)
+}
+
+// others calls a function for all partitions but the first at once, each for some time at most, and
+// returns its errors, by number.
+func (s *Stores) others(
+	ctx context.Context, timeout time.Duration, do func(ctx context.Context, number int, st *labelstore.Store) error,
+) []error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return s.Each(func(i int, st *labelstore.Store) error {
 		if i == 0 {
 			return nil
 		}
-		return st.Abandon(ctx, preparation)
+		return do(ctx, i, st)
 	})
-	_ = s.all[0].Abandon(ctx, preparation)
 }
 
 // Settle has all partitions follow the first one, and ends preparations that nobody goes on with.
@@ -174,23 +193,17 @@ func (s *Stores) Settle(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	editions := make([]labelstore.Edition, len(s.all))
-	errs := s.Each(func(i int, st *labelstore.Store) (err error) {
-		if i > 0 {
-			editions[i], err = st.Edition(ctx)
-		}
+	errs := s.others(ctx, lookTimeout, func(ctx context.Context, i int, st *labelstore.Store) (err error) {
+		editions[i], err = st.Edition(ctx)
 		return err
 	})
 	// The first one is asked when the others have answered: if it has not what they had prepared by
 	// then, it never will.
-	first, err := s.all[0].Edition(ctx)
+	look, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	first, err := s.all[0].Edition(look)
 	if err != nil {
 		return err
-	}
-	if first.Preparation != "" {
-		if now.Sub(preparedAt(first.Preparation)).Abs() < preparationTimeout {
-			return nil // somebody is at it
-		}
-		return s.all[0].Abandon(ctx, first.Preparation) // it may just have been decided: so look again
 	}
 	editions[0] = first
 	leader := 0
@@ -199,7 +212,14 @@ func (s *Stores) Settle(ctx context.Context, now time.Time) error {
 			leader = i
 		}
 	}
-	return cmp.Or(s.follow(ctx, leader, editions, errs), cmp.Or(errs...))
+	err = s.follow(ctx, leader, editions, errs)
+	// What the first has prepared may be decided until it is ended there; but not if others are ahead,
+	// as then it has followed them.
+	isOld := now.Sub(preparedAt(first.Preparation)).Abs() >= preparationTimeout
+	if leader == 0 && first.Preparation != "" && isOld {
+		err = cmp.Or(err, s.all[0].Abandon(ctx, first.Preparation))
+	}
+	return cmp.Or(err, cmp.Or(errs...))
 }
 
 // preparedAt is when a preparation was made.
@@ -209,28 +229,32 @@ func preparedAt(preparation string) time.Time {
 	return time.UnixMilli(at)
 }
 
-// follow has partitions follow a leader: those that could be asked, and have other definitions.
+// follow has partitions follow a leader: those that could be asked, and have other definitions. It
+// ends what is prepared in the rest of them, if the first one has it no more.
 func (s *Stores) follow(ctx context.Context, leader int, editions []labelstore.Edition, unasked []error) error {
+	of := editions[leader]
 	follows := func(i int) bool {
-		return unasked[i] == nil && (editions[i].Version != editions[leader].Version || !editions[i].AppliedAt.Equal(editions[leader].AppliedAt))
+		return unasked[i] == nil && (editions[i].Version != of.Version || !editions[i].AppliedAt.Equal(of.AppliedAt))
 	}
 	var definitions *machines.Definitions
 	for i := range editions {
 		if follows(i) && definitions == nil {
 			var err error
-			if definitions, err = s.all[leader].Definitions(ctx); err != nil {
+			if definitions, err = s.all[leader].Replaceable(ctx); err != nil {
 				return err
 			}
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, followTimeout)
+	defer cancel()
 	return cmp.Or(s.Each(func(i int, st *labelstore.Store) error {
-		switch {
+		switch e := editions[i]; {
 		case follows(i):
-			if err := st.Follow(ctx, editions[i], definitions); !errors.Is(err, machines.ErrChanged) {
+			if err := st.Follow(ctx, e, definitions); !errors.Is(err, machines.ErrChanged) {
 				return err
 			}
-		case i > 0 && editions[i].Preparation != "":
-			return st.Abandon(ctx, editions[i].Preparation)
+		case i > 0 && e.Preparation != "" && editions[0].Preparation == "":
+			return st.Abandon(ctx, e.Preparation)
 		}
 		return nil // others have done it
 	})...)

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -110,79 +111,57 @@ func TestNoLabelComesToAStateThatIsAboutToVanish(t *testing.T) {
 	})
 }
 
-// TestWhatIsBrokenOffIsSettled has a process die at each step of a replacement.
-func TestWhatIsBrokenOffIsSettled(t *testing.T) {
-	for _, c := range []struct {
-		prepared, followed int
-		version            int64
-	}{{1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {3, 1, 2}, {3, 2, 2}, {3, 3, 2}} {
-		for _, byApply := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d prepared, %d followed, %v", c.prepared, c.followed, byApply), func(t *testing.T) {
-				each(t, func(t *testing.T, f *fixture) {
-					ctx := t.Context()
-					f.apply(gates("a", "b"))
-					r := f.replacement(gates("a", "c"))
-					f.prepare(r, c.prepared)
-					for _, st := range f.Stores.All()[:c.followed] {
-						require.NoError(t, st.Replace(ctx, r, r.Preparation(prepared)))
-					}
-					f.Now = f.Now.Add(5 * time.Second)
-					require.NoError(t, f.Stores.Settle(ctx, f.Now))
-					if c.version == 1 {
-						edition, err := f.Stores.All()[0].Edition(ctx)
-						require.NoError(t, err)
-						assert.NotEmpty(t, edition.Preparation, "somebody may be at it")
-						f.Now = f.Now.Add(10 * time.Second)
-					}
-					if byApply {
-						f.apply(gates("d"))
-						f.requireAgreed(t)
-						return
-					}
-					for range 2 {
-						require.NoError(t, f.Tender.Tick(ctx))
-					}
-					f.requireAgreed(t)
-					d, err := f.Stores.Definitions(ctx)
-					require.NoError(t, err)
-					assert.Equal(t, c.version, d.Version)
-					if c.version == 1 {
-						err := f.Stores.All()[0].Replace(ctx, r, r.Preparation(prepared))
-						require.ErrorIs(t, err, machines.ErrChanged, "it cannot be decided any more")
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestAFirstPartitionThatHasLostDefinitionsFollows the others: a replica has taken its place that
-// did not have them yet.
-func TestAFirstPartitionThatHasLostDefinitionsFollows(t *testing.T) {
+// TestAWebhookWaitsWhileWhatFollowsVanishes rather than be called again and again.
+func TestAWebhookWaitsWhileWhatFollowsVanishes(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		f.apply(gates("a"))
-		key := f.Partitions[0].Namespace() + "machines:definitions"
-		lost := f.Server.Raw.HGetAll(t.Context(), key).Val()
-		f.apply(gates("b"))
-		require.NoError(t, f.Server.Raw.HSet(t.Context(), key, lost).Err())
-		require.NoError(t, f.Stores.Settle(t.Context(), f.Now))
-		f.requireAgreed(t)
-		assert.NotNil(t, f.Machine("m").State("b"))
+		ctx, service := t.Context(), machinestest.NewService(t)
+		action := func(next string) *machines.Definitions {
+			return load(`
+state_machines:
+  m:
+    states:
+      - {gate: a, triggers: [{metadata: go}], exit_condition: metadata.go, next: b}
+      - {action: b, webhook: "` + service.URL + `", next: ` + next + `}
+      - {gate: ` + next + `, exit_condition: false}
+`)
+		}
+		f.apply(action("c"))
+		name := f.names(1)[0]
+		f.Create("m", name, `{}`)
+		r := f.replacement(action("d"))
+		f.prepare(r, count)
+		f.Change("m", name, `{"go":true}`)
+		for range 5 {
+			f.Pass(time.Second)
+		}
+		assert.Empty(t, service.Calls())
+		for _, st := range f.Stores.All() {
+			require.NoError(t, st.Abandon(ctx, r.Preparation(prepared)))
+		}
+		f.Pass(time.Second)
+		assert.Len(t, service.Calls(), 1)
+		assert.Equal(t, machines.StateName("c"), f.Show("m", name).State)
 	})
 }
 
-// TestWhoSettlesLateTakesNoPartitionBack has a partition get later definitions meanwhile.
-func TestWhoSettlesLateTakesNoPartitionBack(t *testing.T) {
+// TestStandingsGoWithTheirStates in all partitions.
+func TestStandingsGoWithTheirStates(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		f.apply(gates("a"))
-		last := f.Stores.All()[count-1]
-		seen, err := last.Edition(t.Context())
-		require.NoError(t, err)
-		f.apply(gates("b"))
-		second, err := f.Stores.Definitions(t.Context())
-		require.NoError(t, err)
+		f.apply(load(`
+state_machines:
+  m:
+    states:
+      - {action: b, webhook: "http://127.0.0.1:1/", attempts: 1, next: c}
+      - {gate: c, exit_condition: false}
+`))
+		for _, name := range f.names(1) {
+			f.Create("m", name, `{}`)
+			require.NoError(t, f.Stores.Of("m", name).Delete(t.Context(), f.Machine("m"), name, f.Now))
+		}
 		f.apply(gates("c"))
-		require.ErrorIs(t, last.Follow(t.Context(), seen, second), machines.ErrChanged)
+		for _, p := range f.Partitions {
+			assert.False(t, f.Server.Raw.HExists(t.Context(), p.Namespace()+"machines:standings:m", "b").Val())
+		}
 	})
 }
 

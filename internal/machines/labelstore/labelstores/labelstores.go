@@ -62,15 +62,54 @@ func (s *Stores) Each(do func(number int, st *labelstore.Store) error) []error {
 	return errs
 }
 
-// Definitions returns those of now, from any partition while the first is away. It fails with
+// firstTimeout is how long the first partition is waited for before all are asked.
+const firstTimeout = 300 * time.Millisecond
+
+// Definitions returns those of now: of any partition, if the first is away. It fails with
 // [bus.ErrUnavailable].
-func (s *Stores) Definitions(ctx context.Context) (d *machines.Definitions, err error) {
+func (s *Stores) Definitions(ctx context.Context) (*machines.Definitions, error) {
+	if len(s.all) == 1 {
+		return s.all[0].Definitions(ctx)
+	}
+	first, cancel := context.WithTimeout(ctx, firstTimeout)
+	defer cancel()
+	d, err := s.all[0].Definitions(first)
+	if !errors.Is(err, bus.ErrUnavailable) || ctx.Err() != nil {
+		return d, err
+	}
+	return s.anyDefinitions(ctx)
+}
+
+// anyDefinitions returns those of the partition that answers first. One without any may have lost
+// its keys: so the others are waited for.
+func (s *Stores) anyDefinitions(ctx context.Context) (none *machines.Definitions, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		d   *machines.Definitions
+		err error
+	}
+	answers := make(chan answer, len(s.all))
 	for _, st := range s.all {
-		if d, err = st.Definitions(ctx); !errors.Is(err, bus.ErrUnavailable) || ctx.Err() != nil {
-			break
+		go func() {
+			d, err := st.Definitions(ctx)
+			answers <- answer{d, err}
+		}()
+	}
+	for range s.all {
+		switch a := <-answers; {
+		case a.err != nil:
+			err = a.err
+		case a.d.Version > 0:
+			return a.d, nil
+		default:
+			none = a.d
 		}
 	}
-	return d, err
+	if none != nil {
+		return none, nil
+	}
+	return nil, err
 }
 
 // MachineNames returns the names of all machines. It fails with [bus.ErrUnavailable].

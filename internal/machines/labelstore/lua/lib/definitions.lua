@@ -8,10 +8,14 @@ end
 -- How definitions are prepared to be replaced, false if they are not: see definitions_prepare.
 local function preparation() return redis.call('HGET', definitions_key(), 'preparing') end
 
--- Whether no label may come to a state any more. Only a bus with partitions prepares that.
-local function is_closing(machine, state)
+local LEADING = '!' -- see definitions_prepare
+
+-- Whether no label may come to a state any more or, with LEADING as the mark, may be there to go to
+-- such a state. Only a bus with partitions prepares that.
+local function is_closing(machine, state, mark)
   local preparing = KEYS[1] and preparation()
-  return preparing and string.find(preparing, '\n' .. machine .. '/' .. state .. '\n', 1, true)
+  if not preparing then return false end
+  return string.find(preparing, '\n' .. machine .. '/' .. state .. (mark or '') .. '\n', 1, true)
 end
 
 -- The answer of a script if there are labels in some of the states whose machines and names stand

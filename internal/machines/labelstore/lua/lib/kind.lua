@@ -126,6 +126,10 @@ KINDS.label = {
       put_off(entry, entry.now + math.min(math.max(RECHECK, waiting), MAX_RECHECK))
       return nil
     end
+    if is_closing(machine, label.state, LEADING) then
+      put_off(entry, entry.now + CLOSING) -- its webhook would be called, and that be void
+      return nil
+    end
     label.values[TAKEN] = entry.settings[1]
     if label.asked then
       redis.call('HSET', label_key(machine, name), 'taken', entry.settings[1], 'trigger', trigger)
