@@ -96,8 +96,9 @@ func (s *Store) Put(
 	return r.Version, s.Replace(ctx, r, "")
 }
 
-// Replace replaces the definitions, if this is what was prepared; empty for nothing. It fails with a [machines.LabelsRestError], [machines.ErrChanged] if somebody
-// else has replaced them or prepared that, or [bus.ErrUnavailable].
+// Replace replaces the definitions, if this is what was prepared; empty for nothing. It fails with
+// a [machines.LabelsRestError], [machines.ErrChanged] if somebody else has replaced them or
+// prepared that, or [bus.ErrUnavailable].
 func (s *Store) Replace(ctx context.Context, r *Replacement, preparation string) error {
 	moves, err := json.Marshal(r.Moves)
 	if err != nil {

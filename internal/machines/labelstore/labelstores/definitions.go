@@ -26,8 +26,8 @@ import (
 //  2. It is put into the first one, if it is still prepared there. That is the decision.
 //  3. The others follow.
 //
-// A process that dies on the way leaves a preparation. Every worker looks for that now and then, and
-// has partitions follow. A preparation in the first partition is ended when it is old, and then
+// A process that dies on the way leaves a preparation. Every worker looks for that now and then,
+// and has partitions follow. A preparation in the first partition is ended when it is old, and then
 // cannot be decided any more; what is left of it in others ends when the first has it no more.
 
 const (

@@ -89,8 +89,8 @@ func TestWhoSettlesLateTakesNoPartitionBack(t *testing.T) {
 	})
 }
 
-// TestAFirstPartitionThatHasLostItsDecisionFollows at once: while it does not, a label may come to a
-// state that others have no more.
+// TestAFirstPartitionThatHasLostItsDecisionFollows at once: while it does not, a label may come to
+// a state that others have no more.
 func TestAFirstPartitionThatHasLostItsDecisionFollows(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()

@@ -2,9 +2,9 @@
 --
 -- ARGV     1 namespace, 2 the version that is replaced, 3 the new version, 4 now (ms), 5 the
 --          definitions (YAML), 6 the moves of labels that are not over (JSON), 7 the outline
---          (JSON), 8 what must be prepared (see definitions_prepare), '' for nothing, 9 the number of
---          states that vanish, 10.. of each its machine and name, then of each review its machine
---          and name
+--          (JSON), 8 what must be prepared (see definitions_prepare), '' for nothing, 9 the number
+--          of states that vanish, 10.. of each its machine and name, then of each review its
+--          machine and name
 -- Returns  {1}; {0, 'changed'} by somebody else; {0, 'labels rest', machine, state, how many labels
 --          are in it, ...}
 -- Keeps    no label in a state that is not defined, or that it is to leave
