@@ -215,7 +215,7 @@ func TestNoLabelIsLeftInAStateThatHasVanished(t *testing.T) {
 		for i := range replaced {
 			random := rand.New(rand.NewPCG(uint64(i), 1))
 			appliers.Go(func() {
-				for replaced[i]+refused[i] < 60 {
+				for replaced[i]+refused[i] < rdbtest.Fewer(60) {
 					_, err := f.Stores.Apply(ctx, sets[random.IntN(len(sets))], nil, f.Now)
 					var resting *machines.LabelsRestError
 					switch {
