@@ -88,7 +88,7 @@ func (c *Cluster) Close() error {
 func (c *Cluster) Master(ctx context.Context, slot int) (*Node, error) {
 	m := c.masters.Load()
 	if m == nil {
-		if err := c.load(ctx); err != nil {
+		if err := c.loadFirst(ctx); err != nil {
 			return nil, err
 		}
 		m = c.masters.Load()
@@ -150,9 +150,23 @@ func (c *Cluster) node(address string) (*Node, error) {
 	return node, nil
 }
 
+// loadFirst is load, unless another caller has loaded the map meanwhile.
+func (c *Cluster) loadFirst(ctx context.Context) error {
+	c.mu.Lock()
+	if c.masters.Load() != nil {
+		c.mu.Unlock()
+		return nil
+	}
+	l := c.begin()
+	c.mu.Unlock()
+	return l.wait(ctx)
+}
+
 // load loads the map, or waits for the load under way.
-func (c *Cluster) load(ctx context.Context) error {
-	l := c.reload()
+func (c *Cluster) load(ctx context.Context) error { return c.reload().wait(ctx) }
+
+// wait waits for a load; nil is that of a cluster that is closed.
+func (l *load) wait(ctx context.Context) error {
 	if l == nil {
 		return redis.ErrClosed
 	}
@@ -169,6 +183,11 @@ func (c *Cluster) load(ctx context.Context) error {
 func (c *Cluster) reload() *load {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.begin()
+}
+
+// begin is reload for a caller who has the mutex.
+func (c *Cluster) begin() *load {
 	if c.loading != nil || c.open.Err() != nil {
 		return c.loading
 	}
