@@ -93,6 +93,9 @@ func TestEveryScenarioRunsAndLosesNothing(t *testing.T) {
 // TestAClusterIsMeasuredBesideOneRedis checks that both have rows, with figures, and that nothing
 // is lost or left over.
 func TestAClusterIsMeasuredBesideOneRedis(t *testing.T) {
+	if rdbtest.RaceDetector {
+		t.Skip("the scenarios run with the race detector on one Redis, by the same code")
+	}
 	requireRedis(t)
 	var out bytes.Buffer
 	found, err := bench.Run(t.Context(), bench.Options{Quick: true, Launch: launch, Out: &out, Progress: io.Discard, Masters: 3})

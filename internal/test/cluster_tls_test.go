@@ -20,6 +20,9 @@ import (
 // TestABusOnAClusterOverTLS needs certificates on all connections, and a user with the rights of
 // the page. It publishes while a partition moves, and while masters hand over and fail.
 func TestABusOnAClusterOverTLS(t *testing.T) {
+	if rdbtest.RaceDetector {
+		t.Skip("the same bus runs on a cluster without TLS with the race detector")
+	}
 	t.Parallel()
 	const partitions = 2 // so one of the masters has none
 	cluster := rdbtest.NewCluster(t, 3, time.Second, func(o *rdbtest.ClusterOptions) { o.TLS, o.User = true, true })
