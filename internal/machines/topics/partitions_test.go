@@ -2,9 +2,7 @@ package topics_test
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +16,6 @@ import (
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/machines/topics"
-	"routemaster/internal/outbound"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -123,10 +120,7 @@ func TestLabelsOfAllPartitionsAreToldAndHeardOf(t *testing.T) {
 		for _, name := range names {
 			events = append(events, event(string(about), "create", "https://app.example/orders/"+string(name), `{}`))
 		}
-		body := "[" + strings.Join(events, ",") + "]"
-		require.NoError(t, client.Hear(ctx, outbound.Request{
-			Body: func() io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }, Length: int64(len(body)),
-		}).Err)
+		require.NoError(t, client.Hear(ctx, delivery(events...)).Err)
 		f.Work()
 		for _, name := range names {
 			assert.Equal(t, machines.StateName("new"), f.Show("orders", name).State)
@@ -162,8 +156,7 @@ func TestEventsWaitForTheDefinitionsByWhichTheyAreHeard(t *testing.T) {
 		for !p.All[1].Owns("orders/" + name) {
 			name += "+"
 		}
-		body := "[" + event(string(about), "create", "https://app.example/orders/"+name, `{}`) + "]"
-		request := outbound.Request{Body: func() io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }, Length: int64(len(body))}
+		request := delivery(event(string(about), "create", "https://app.example/orders/"+name, `{}`))
 		require.ErrorIs(t, client.Hear(ctx, request).Err, bus.ErrUnavailable)
 		require.NoError(t, f.Stores.Settle(ctx, p.Now()))
 		require.NoError(t, client.Hear(ctx, request).Err)

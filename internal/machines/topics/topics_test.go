@@ -80,10 +80,15 @@ func (f *fixture) apply(yaml string) error {
 // hear hands events to the machines, as a delivery.
 func (f *fixture) hear(events ...string) outbound.Attempt {
 	f.T.Helper()
+	return f.client.Hear(f.T.Context(), delivery(events...))
+}
+
+// delivery is what has events.
+func delivery(events ...string) outbound.Request {
 	body := "[" + strings.Join(events, ",") + "]"
-	return f.client.Hear(f.T.Context(), outbound.Request{
+	return outbound.Request{
 		Body: func() io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }, Length: int64(len(body)),
-	})
+	}
 }
 
 func event(topic, kind, url, data string) string {

@@ -71,7 +71,7 @@ func (h *Handlers) getMachine(w http.ResponseWriter, r *http.Request) {
 
 // drawMachine responds with the graph of a machine.
 func (h *Handlers) drawMachine(w http.ResponseWriter, r *http.Request, format string) {
-	m, _, err := h.machine(r)
+	m, _, err := machine(r, h.stores)
 	picture := ""
 	if err == nil {
 		picture, err = graph.Draw(m, format)
@@ -91,7 +91,7 @@ func (h *Handlers) drawMachine(w http.ResponseWriter, r *http.Request, format st
 }
 
 func (h *Handlers) viewMachine(r *http.Request) (view machineView, err error) {
-	m, definitions, err := h.machine(r)
+	m, definitions, err := machine(r, h.stores)
 	if err != nil {
 		return view, err
 	}

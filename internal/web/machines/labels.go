@@ -53,7 +53,7 @@ func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request) (view labe
 	if err := q.Err(); err != nil {
 		return view, err
 	}
-	m, definitions, err := h.machine(r)
+	m, definitions, err := machine(r, h.stores)
 	if err != nil {
 		return view, err
 	}
@@ -69,9 +69,12 @@ func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request) (view labe
 	return view, nil
 }
 
-// machine returns the machine of a request, and the definitions that it is from.
-func (h *Handlers) machine(r *http.Request) (*machines.Machine, *machines.Definitions, error) {
-	definitions, err := h.stores.Definitions(r.Context())
+// machine returns the machine of a request, and the definitions that it is from: those of the bus,
+// or of a label's partition.
+func machine(r *http.Request, from interface {
+	Definitions(context.Context) (*machines.Definitions, error)
+}) (*machines.Machine, *machines.Definitions, error) {
+	definitions, err := from.Definitions(r.Context())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,20 +172,12 @@ func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Dur
 
 // deleteLabel deletes a label. It is no error if there is none.
 func (h *Handlers) deleteLabel(w http.ResponseWriter, r *http.Request) {
-	h.Respond(w, r, h.removeLabel(r))
-}
-
-func (h *Handlers) removeLabel(r *http.Request) error {
 	labels := h.labels(r)
-	definitions, err := labels.Definitions(r.Context())
-	if err != nil {
-		return err
+	m, _, err := machine(r, labels)
+	if err == nil {
+		err = labels.Delete(r.Context(), m, labelParam(r), h.Now())
 	}
-	m := definitions.Machine(machineParam(r))
-	if m == nil {
-		return machines.ErrUnknownMachine
-	}
-	return labels.Delete(r.Context(), m, labelParam(r), h.Now())
+	h.Respond(w, r, err)
 }
 
 // sentLabel is what clients send of a label.

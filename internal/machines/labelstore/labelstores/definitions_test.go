@@ -16,7 +16,6 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
-	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -168,14 +167,7 @@ state_machines:
 // TestDefinitionsNeedAllPartitions to be replaced. To be read, they need one.
 func TestDefinitionsNeedAllPartitions(t *testing.T) {
 	t.Parallel()
-	var partitions rdb.Partitions
-	var servers []*rdbtest.Server
-	for i := range count {
-		server := rdbtest.Real(t)
-		servers = append(servers, server)
-		partitions = append(partitions, server.Open(t).Partitions("", count)[i])
-	}
-	f := newFixture(t, partitions)
+	f, servers := newApart(t)
 	f.apply(gates("a"))
 	servers[2].Kill(t)
 	_, err := f.Stores.Apply(t.Context(), gates("b"), nil, f.Now)
@@ -190,14 +182,14 @@ func TestDefinitionsNeedAllPartitions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, counts, 1)
 	servers[2].Restart(t)
-	require.NoError(t, partitions[2].Release(t.Context())) // it has lost its keys
+	require.NoError(t, f.Partitions[2].Release(t.Context())) // it has lost its keys
 	servers[0].Kill(t)
 	require.ErrorIs(t, f.Stores.Settle(t.Context(), f.Now), bus.ErrUnavailable)
 	d, err := f.Stores.Definitions(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, d.Version)
 	servers[0].Restart(t)
-	require.NoError(t, partitions[0].Release(t.Context()))
+	require.NoError(t, f.Partitions[0].Release(t.Context()))
 	require.NoError(t, f.Tender.Tick(t.Context()))
 	f.requireAgreed(t)
 	assert.NotNil(t, f.Machine("m"))

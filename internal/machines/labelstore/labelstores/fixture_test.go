@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -31,6 +32,16 @@ func newFixture(t testing.TB, partitions rdb.Partitions) *fixture {
 		require.NoError(t, p.Release(t.Context()))
 	}
 	return &fixture{machinestest.Beside(t, partitions, client)}
+}
+
+// newApart is one whose partitions are on a Redis of their own each.
+func newApart(t *testing.T) (*fixture, []*rdbtest.Server) {
+	stores, servers := storetest.Apart(t, count)
+	var partitions rdb.Partitions
+	for _, st := range stores {
+		partitions = append(partitions, st.Partition())
+	}
+	return newFixture(t, partitions), servers
 }
 
 func each(t *testing.T, test func(t *testing.T, f *fixture)) {

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/machines"
-	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/rdbtest"
 )
 
 // TestWhatIsBrokenOffIsSettled has a process die at each step of a replacement.
@@ -153,13 +151,7 @@ func TestDefinitionsThatNobodyHereCanReadAreFollowed(t *testing.T) {
 // TestAPartitionThatHangsHoldsUpNoOther that is to follow.
 func TestAPartitionThatHangsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	var partitions rdb.Partitions
-	var servers []*rdbtest.Server
-	for i := range count {
-		server := rdbtest.Real(t)
-		servers, partitions = append(servers, server), append(partitions, server.Open(t).Partitions("", count)[i])
-	}
-	f := newFixture(t, partitions)
+	f, servers := newApart(t)
 	f.apply(gates("a"))
 	r := f.replacement(gates("a", "b"))
 	f.prepare(r, count)
