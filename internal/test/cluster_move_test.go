@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/app"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -30,13 +31,7 @@ func TestALargePartitionMoves(t *testing.T) {
 	const subscribers, batches = 30, 1000 // of those that are paused
 	cluster := rdbtest.NewCluster(t, 3, time.Minute, func(o *rdbtest.ClusterOptions) { o.Replicas = 0 })
 	cluster.URL += "&read_timeout=30s" // a stall of the host is no refusal
-	b := bustest.StartOnCluster(t, cluster, 3)
-	redis := cluster.Open(t)
-	var err error
-	b.Stores, err = stores.Open(t.Context(), redis, "", store.Options{})
-	require.NoError(t, err)
-	requireReady(t, b)
-	parts := redis.Partitions("", 3)
+	b, parts := startWithStores(t, cluster, 3)
 	moving, other := parts[0], parts[1]
 	publisher := b.AddClient("publisher")
 
@@ -90,6 +85,20 @@ func TestALargePartitionMoves(t *testing.T) {
 	b.StopWeb()
 	b.StopWorker()
 	storetest.RequireAllSound(t, b.Stores)
+}
+
+// startWithStores starts a bus on a cluster whose stores the test opens too, and waits until it
+// takes requests.
+func startWithStores(
+	t *testing.T, cluster *rdbtest.Cluster, partitions int, adjust ...func(*app.Config),
+) (*bustest.Bus, rdb.Partitions) {
+	t.Helper()
+	b := bustest.StartOnCluster(t, cluster, partitions, adjust...)
+	var err error
+	b.Stores, err = stores.Open(t.Context(), cluster.Open(t), "", store.Options{})
+	require.NoError(t, err)
+	requireReady(t, b)
+	return b, b.Stores.Partitions()
 }
 
 // subscriberIn is a subscriber in a partition.

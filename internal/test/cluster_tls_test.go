@@ -11,8 +11,6 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/stores/clusterstatus"
 	"routemaster/internal/test/bustest"
 )
@@ -26,12 +24,7 @@ func TestABusOnAClusterOverTLS(t *testing.T) {
 	t.Parallel()
 	const partitions = 2 // so one of the masters has none
 	cluster := rdbtest.NewCluster(t, 3, time.Second, func(o *rdbtest.ClusterOptions) { o.TLS, o.User = true, true })
-	b := bustest.StartOnCluster(t, cluster, partitions, func(c *app.Config) { c.MinReplicas = 1 })
-	redis := cluster.Open(t)
-	var err error
-	b.Stores, err = stores.Open(t.Context(), redis, "", store.Options{})
-	require.NoError(t, err)
-	parts := redis.Partitions("", partitions)
+	b, parts := startWithStores(t, cluster, partitions, func(c *app.Config) { c.MinReplicas = 1 })
 	operator := strings.Replace(cluster.URL, "bus:secret@", "", 1) // who may ask for more
 	operated, err := rdb.Open(rdb.Options{URL: operator, Connections: 1})
 	require.NoError(t, err)
@@ -47,7 +40,6 @@ func TestABusOnAClusterOverTLS(t *testing.T) {
 			assert.Positive(t, node.MemoryUsed)
 		}
 	}
-	requireReady(t, b)
 	requireOpen()
 
 	publisher, subscriber := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("subscriber"))
