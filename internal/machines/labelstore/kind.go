@@ -20,6 +20,9 @@ type Visit struct {
 	// Traceparent is of the request that had the label looked at; empty if that was not traced, or
 	// there was none.
 	Traceparent string
+	// Acknowledged is the status by which the webhook of the label's state was acknowledged, while the
+	// definitions were replaced so that it could not move yet; else 0.
+	Acknowledged int
 
 	// definitions is their version, and taken what the label was taken by.
 	definitions, taken string
@@ -77,7 +80,7 @@ type Result struct {
 	// Evaluated says that the move is by what the label's metadata was, and void if it has changed.
 	Evaluated bool
 	// Error is why the evaluation or the attempt failed, Failures how many have in a row, Status the
-	// answer's to the attempt, 0 without one.
+	// answer's to the attempt, also of a label that has moved by it; 0 without one.
 	Error    string
 	Failures int
 	Status   int
@@ -112,6 +115,10 @@ func (kind) Result(payload queue.Payload, detail any) []any {
 	if r.Standing != nil {
 		values[2] = int(*r.Standing)
 	}
+	status := any("")
+	if r.Status > 0 {
+		status = r.Status
+	}
 	switch r.Outcome {
 	case Moved:
 		version := any("")
@@ -122,14 +129,10 @@ func (kind) Result(payload queue.Payload, detail any) []any {
 		if err != nil { // it has values of JSON only
 			why = []byte("{}")
 		}
-		return append(values, version, visit.definitions, string(r.To), why, r.RunsOn, r.Steps, publication(r.In))
+		return append(values, version, visit.definitions, string(r.To), why, r.RunsOn, r.Steps, publication(r.In), status)
 	case Failed:
 		return append(values, r.Error, r.Failures)
 	case Attempted, Errored:
-		status := any("")
-		if r.Status > 0 {
-			status = r.Status
-		}
 		return append(values, r.Failures, status, r.Error)
 	}
 	return values
@@ -149,6 +152,7 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	label.Standing = bus.Standing(standing)
 	return &Visit{
 		Label: label, Traceparent: rdb.Text(fields[fieldTraceparent]),
+		Acknowledged: int(rdb.Integer(rdb.Text(fields[fieldAcknowledged]), 0)),
 		definitions: rdb.Text(values[0]), taken: rdb.Text(fields[fieldTaken]),
 	}, nil
 }

@@ -34,6 +34,7 @@ const (
 	fieldErroredAt
 	fieldTaken
 	fieldTraceparent
+	fieldAcknowledged
 	fieldCount
 )
 

@@ -20,11 +20,14 @@ import (
 // IdempotencyHeader has the token of a visit.
 const IdempotencyHeader = "X-Idempotency-Token"
 
-// act calls the webhook of an action.
+// act calls the webhook of an action, unless it was acknowledged before.
 func (r *Runner) act(
 	ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit,
 ) (result labelstore.Result, retryAfter time.Duration) {
-	attempt := r.call(ctx, m, state, visit)
+	attempt := outbound.Attempt{Status: visit.Acknowledged}
+	if visit.Acknowledged == 0 {
+		attempt = r.call(ctx, m, state, visit)
+	}
 	standing := changedTo(standingAfter(attempt), visit)
 	defer func() { result.Standing = standing }()
 	if attempt.Err != nil {
@@ -36,7 +39,9 @@ func (r *Runner) act(
 		attempt.Err = err
 		return r.missed(state.Action, visit, attempt)
 	}
-	return moved(m, visit, to, machines.Why{Status: attempt.Status}), 0
+	result = moved(m, visit, to, machines.Why{Status: attempt.Status})
+	result.Status = attempt.Status
+	return result, 0
 }
 
 // call calls the webhook of an action, and counts and traces that.

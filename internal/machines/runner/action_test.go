@@ -44,6 +44,41 @@ state_machines:
 	})
 }
 
+// TestAnAcknowledgedWebhookIsNotCalledAgain although the definitions were replaced before its
+// worker could say so.
+func TestAnAcknowledgedWebhookIsNotCalledAgain(t *testing.T) {
+	each(t, reviewedGate, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		s.Answer(machinestest.With(202, ""))
+		f.Apply(reviewedAction(s, 9))
+		replacedMeanwhile := func(name machines.LabelName, yaml string) {
+			f.Work()
+			_, err := f.Add(t.Context(), "v", name, machines.Object{}, f.Now)
+			require.NoError(t, err)
+			task := f.Take("worker")
+			result := f.Runner.Run(t.Context(), task)
+			f.Apply(yaml)
+			_, err = f.Queue().Complete(t.Context(), task, result, f.Now)
+			require.NoError(t, err)
+			assert.Equal(t, states{"a"}, f.Route("v", name))
+			f.Work()
+		}
+		replacedMeanwhile("ann", reviewedAction(s, 8))
+		assert.Equal(t, states{"a", "b"}, f.Route("v", "ann"))
+		assert.Len(t, s.Calls(), 1)
+		label := f.Show("v", "ann")
+		moves, _, err := f.History(t.Context(), &label)
+		require.NoError(t, err)
+		assert.Equal(t, 202, moves[0].Why.Status)
+
+		replacedMeanwhile("ben", reviewedGate)
+		assert.Equal(t, states{"a"}, f.Route("v", "ben"), "the gate is closed")
+		f.Apply(reviewedAction(s, 9))
+		f.Work()
+		assert.Equal(t, states{"a", "b"}, f.Route("v", "ben"))
+		assert.Len(t, s.Calls(), 2, "it is called again after the label was in a gate")
+	})
+}
+
 func TestAnEndIsNotPending(t *testing.T) {
 	const end = `
 state_machines:

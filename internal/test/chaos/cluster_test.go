@@ -174,7 +174,7 @@ func (p *cluster) begin(c *chaos, f *fault) bool {
 func (p *cluster) draw() (topic string) {
 	switch p.random.IntN(5) {
 	case 0:
-		p.partition = p.parts[0] // which has all labels
+		p.partition = p.parts[0] // which decides on the definitions of machines
 	case 1:
 		p.partition = p.parts.OfJobs(string(jobTypes[p.random.IntN(len(jobTypes))].Name))
 	case 2:

@@ -3,7 +3,6 @@ package chaos
 import (
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -49,7 +48,7 @@ func (c *chaos) requireLabels(report io.Writer) {
 	}
 	in := c.listed(st, definitions)
 	assert.Len(c.t, in, *chaosLabels)
-	v := visits{calls: s.calls, why: c.faults, redefined: s.redefined}
+	v := visits{calls: s.calls, why: c.faults}
 	for number := range *chaosLabels {
 		name := labelName(number)
 		label, _, err := st.Of(roundsMachine, name).Label(ctx, roundsMachine, name)
@@ -72,10 +71,10 @@ func (c *chaos) requireLabels(report io.Writer) {
 	}
 	assert.Empty(c.t, v.wrong)
 	assert.Positive(c.t, v.count)
-	assert.NotEmpty(c.t, s.redefined)
+	assert.Positive(c.t, s.redefined)
 	fmt.Fprintf(report, "%d labels, %d of them sent to their end while there were faults; definitions replaced %d times; %d moves, %d visits to actions, "+
 		"%d calls of webhooks: %d failed, %d again after they were acknowledged, %d under way when their label left\n",
-		*chaosLabels, s.early, len(s.redefined), v.moves, v.count, v.called, v.failed, v.again, v.late)
+		*chaosLabels, s.early, s.redefined, v.moves, v.count, v.called, v.failed, v.again, v.late)
 }
 
 // listed returns the labels in the lists of all states.
@@ -100,9 +99,8 @@ func (c *chaos) listed(st *labelstores.Stores, d *machines.Definitions) map[mach
 // the webhooks.
 type visits struct {
 	// calls are those that are of no visit so far.
-	calls     map[webhook][]*attempt
-	why       faults
-	redefined []period
+	calls map[webhook][]*attempt
+	why   faults
 
 	moves, count, called, failed, again, late int
 	// wrong is what no fault explains.
@@ -159,7 +157,7 @@ func (v *visits) addVisit(of webhook, entered, left time.Time) {
 		}
 		if acknowledged++; i < len(calls)-1 {
 			v.again++
-			if v.why.again(labelProxy, call) == "" && !v.wasRedefined(call.arrived, calls[i+1].arrived) {
+			if v.why.again(labelProxy, call) == "" {
 				v.blame("%s was acknowledged at %s, and called again", of.path, clock(call.acknowledged))
 			}
 		}
@@ -167,10 +165,4 @@ func (v *visits) addVisit(of webhook, entered, left time.Time) {
 	if acknowledged == 0 {
 		v.blame("%s was not acknowledged, and the label left at %s", of.path, clock(left))
 	}
-}
-
-// wasRedefined reports whether the definitions may have been replaced while a call was under way,
-// or its worker said what it came to: that is void then, and the webhook called again.
-func (v *visits) wasRedefined(from, to time.Time) bool {
-	return slices.ContainsFunc(v.redefined, func(p period) bool { return p.to.After(from.Add(-faultMargin)) && p.from.Before(to) })
 }

@@ -134,9 +134,21 @@ state_machines:
 			f.Pass(time.Second)
 		}
 		assert.Empty(t, service.Calls())
-		for _, st := range f.Stores.All() {
-			require.NoError(t, st.Abandon(ctx, r.Preparation(prepared)))
+		abandon := func() {
+			for _, st := range f.Stores.All() {
+				require.NoError(t, st.Abandon(ctx, r.Preparation(prepared)))
+			}
 		}
+		abandon()
+		f.Now = f.Now.Add(time.Second)
+		task := f.Take("ben")
+		result := f.Runner.Run(ctx, task)
+		f.prepare(r, count) // while the webhook is called
+		_, err := f.Stores.Queues()[task.Partition].Complete(ctx, task, result, f.Now)
+		require.NoError(t, err)
+		f.Pass(time.Second)
+		assert.Equal(t, machines.StateName("b"), f.Show("m", name).State)
+		abandon()
 		f.Pass(time.Second)
 		assert.Len(t, service.Calls(), 1)
 		assert.Equal(t, machines.StateName("c"), f.Show("m", name).State)

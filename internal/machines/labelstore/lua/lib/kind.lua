@@ -13,21 +13,32 @@ local function clear_errored(label)
   redis.call('ZREM', errored_key(label.machine), label.name)
 end
 
+-- Has a worker look again at a label that does not move now. If its webhook was acknowledged, that
+-- is not called again.
+local function put_off_move(label, status, time)
+  if status ~= '' then
+    redis.call('HSET', label_key(label.machine, label.name), 'acknowledged', status)
+  end
+  local trigger = label.asked or label.values[TRIGGER] or 'metadata'
+  if not time then return trigger end
+  ask_later(label.machine, label.name, trigger, time)
+  return nil
+end
+
 -- What a visit's evaluations and attempts come to. Each takes the label, the entry and its result,
 -- whose first values are the name of the function, what the label was taken by, and the standing of
 -- its state. They return a trigger if a worker has to look at the label again at once.
 local RESULTS = {
   -- 4 the version of the metadata that was evaluated, '' for any; 5 that of the definitions, 6 the
   -- new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves the run has made, 10
-  -- how the move is published (see tell)
+  -- how the move is published (see tell), 11 the status by which a webhook was acknowledged, '' if
+  -- the label has moved for another reason
   moved = function(label, entry, result)
     if (result[4] ~= '' and result[4] ~= label.version) or not definitions_are(result[5]) then
-      return label.asked or label.values[TRIGGER] or 'metadata'
+      return put_off_move(label, result[11])
     end
     if is_closing(label.machine, result[6]) then
-      local trigger = label.asked or label.values[TRIGGER] or 'metadata'
-      ask_later(label.machine, label.name, trigger, entry.now + CLOSING)
-      return nil
+      return put_off_move(label, result[11], entry.now + CLOSING)
     end
     move(label, entry.now, result[6], result[7], result[10])
     if result[8] ~= '1' then return nil end
@@ -42,7 +53,7 @@ local RESULTS = {
   closed = function(label, entry)
     clear_errored(label)
     redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'failures', 'error',
-      'taken', not entry.time and 'trigger' or 'steps',
+      'acknowledged', 'taken', not entry.time and 'trigger' or 'steps',
       not label.asked and 'traceparent' or 'steps')
     return label.asked
   end,
@@ -51,7 +62,7 @@ local RESULTS = {
     clear_errored(label)
     redis.call('HSET', label_key(label.machine, label.name), 'error', result[4],
       'failures', result[5])
-    redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'taken')
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'acknowledged', 'taken')
     return label.asked
   end,
   -- 4 how many attempts of the action have failed, 5 the status, '' without an answer, 6 the error
@@ -127,7 +138,7 @@ KINDS.label = {
       return nil
     end
     if is_closing(machine, label.state, LEADING) then
-      put_off(entry, entry.now + CLOSING) -- its webhook would be called, and that be void
+      put_off(entry, entry.now + CLOSING) -- its gate or webhook would be asked for nothing
       return nil
     end
     label.values[TAKEN] = entry.settings[1]

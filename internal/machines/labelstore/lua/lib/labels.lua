@@ -8,7 +8,7 @@ local TOMBSTONE = 86400000 -- ms, for which the name of a deleted label cannot b
 local FIELDS = {
   'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'asked',
   'trigger', 'pending', 'steps', 'failures', 'error', 'attempts', 'status', 'reason', 'errored_at',
-  'taken', 'traceparent',
+  'taken', 'traceparent', 'acknowledged',
 }
 local ASKED, TRIGGER, TAKEN, TRACEPARENT = 8, 9, 18, 19
 
