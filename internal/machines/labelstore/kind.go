@@ -153,6 +153,6 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	return &Visit{
 		Label: label, Traceparent: rdb.Text(fields[fieldTraceparent]),
 		Acknowledged: int(rdb.Integer(rdb.Text(fields[fieldAcknowledged]), 0)),
-		definitions: rdb.Text(values[0]), taken: rdb.Text(fields[fieldTaken]),
+		definitions:  rdb.Text(values[0]), taken: rdb.Text(fields[fieldTaken]),
 	}, nil
 }
