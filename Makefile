@@ -31,7 +31,7 @@ GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -coun
 LONG_TESTS := ./internal/test/... ./cmd/rtm ./internal/web ./internal/store ./internal/doctor
 
 .PHONY: test
-test: tools ## Run all tests
+test: tools ## Run all tests; REDIS_SERVER=valkey-server has them run on another engine
 	$(GO_TEST) $(LONG_TESTS) ./...
 
 # What `make chaos` does: SEED repeats a run, 0 takes seeds by chance; CLUSTER, if set, takes a Redis

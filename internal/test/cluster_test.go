@@ -59,9 +59,26 @@ func (l *clusterLoad) send(number int) (status int) {
 // partition moves, a master hands over to its replica, and another one is killed. Every subscriber
 // gets every event, those of a topic in order.
 func TestABusOnACluster(t *testing.T) {
+	t.Run("key by key", func(t *testing.T) {
+		busOnACluster(t, rdbtest.Engine(), func(c *rdbtest.Cluster, p *rdb.Partition, to *rdbtest.Node) {
+			move := c.Move(t, p, to)
+			for move.Keys(t, 10) > 0 {
+			}
+			move.End(t)
+		})
+	})
+	t.Run("at once", func(t *testing.T) {
+		if !rdbtest.HasServer(rdbtest.Valkey) {
+			t.Skip("valkey-server, from version 9 on, is not installed")
+		}
+		busOnACluster(t, rdbtest.Valkey, func(c *rdbtest.Cluster, p *rdb.Partition, to *rdbtest.Node) { c.MoveAtOnce(t, p, to) })
+	})
+}
+
+func busOnACluster(t *testing.T, server string, move func(c *rdbtest.Cluster, p *rdb.Partition, to *rdbtest.Node)) {
 	t.Parallel()
 	const masters, partitions, topics, subscribers = 3, 12, 6, 3
-	cluster := rdbtest.NewCluster(t, masters, time.Second)
+	cluster := rdbtest.NewCluster(t, masters, time.Second, func(o *rdbtest.ClusterOptions) { o.Server = server })
 	b := bustest.StartOnCluster(t, cluster, partitions, func(c *app.Config) { c.MinReplicas = 1 })
 	parts := cluster.Open(t).Partitions("", partitions)
 	requireReady(t, b)
@@ -104,10 +121,7 @@ func TestABusOnACluster(t *testing.T) {
 	if to == from {
 		to = cluster.Nodes[1]
 	}
-	move := cluster.Move(t, home, to)
-	for move.Keys(t, 10) > 0 {
-	}
-	move.End(t)
+	move(cluster, home, to)
 	got(300)
 	cluster.FailOver(t, parts.Home("topic_b"))
 	got(300)

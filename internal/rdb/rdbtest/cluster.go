@@ -21,13 +21,13 @@ const clusterPortAbove = 10_000
 
 // ClusterNode is [Real], as a node of a Redis Cluster.
 func ClusterNode(t testing.TB, arguments ...string) *Server {
-	return clusterNode(t, certificate{}, arguments...)
+	return clusterNode(t, "", certificate{}, arguments...)
 }
 
-func clusterNode(t testing.TB, c certificate, arguments ...string) *Server {
+func clusterNode(t testing.TB, server string, c certificate, arguments ...string) *Server {
 	address := freeAddress(t, clusterPortAbove)
 	arguments = append([]string{"--cluster-enabled", "yes"}, arguments...)
-	return newServer(t, "redis://"+address+patiently, startServerWith(t, c, address, arguments...))
+	return newServer(t, "redis://"+address+patiently, startServerWith(t, server, c, address, arguments...))
 }
 
 // Cluster is a Redis Cluster for one test, empty at first.
@@ -42,7 +42,8 @@ type Cluster struct {
 type ClusterOptions struct {
 	// Replicas is how many each master has.
 	Replicas int
-	// Arguments are those of each server.
+	// Server is the command that starts each server: [Engine] if it is empty. Arguments are theirs.
+	Server    string
 	Arguments []string
 	// TLS has nobody connect without a certificate. It skips the test where redis-server is built
 	// without TLS.
@@ -87,7 +88,7 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 	for range (1 + o.Replicas) * masters {
 		// The less they may be silent, the earlier they find one another. They name a replica to clients
 		// when it has got something of its master: a ping.
-		server := clusterNode(t, shown, append([]string{
+		server := clusterNode(t, o.Server, shown, append([]string{
 			"--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no",
 			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 		}, o.Arguments...)...)

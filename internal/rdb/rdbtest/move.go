@@ -26,6 +26,14 @@ func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
 	return m
 }
 
+// MoveAtOnce moves a partition to a node in one step, which Valkey can from its version 9 on.
+func (c *Cluster) MoveAtOnce(t testing.TB, p *rdb.Partition, to *Node) {
+	t.Helper()
+	slot := slots.Of(p.Namespace())
+	doOn(t, c.MasterOf(t, p).Server, "cluster", "migrateslots", "slotsrange", slot, slot, "node", to.id)
+	c.RequireMaster(t, p, to)
+}
+
 // Slot is the slot that moves.
 func (m *Move) Slot() int { return m.slot }
 

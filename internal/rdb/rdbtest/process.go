@@ -2,6 +2,7 @@ package rdbtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,10 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// process is a redis-server.
+// process is a redis-server, or another that is started by the same arguments.
 type process struct {
-	path, address, dir string
-	arguments          []string
+	// server is its command: [Engine] if it is empty.
+	server, path, address, dir string
+	arguments                  []string
 	// tls is how clients connect; nil if that is not over TLS.
 	tls     *tls.Config
 	output  bytes.Buffer
@@ -33,18 +35,26 @@ type process struct {
 // startTimeout bounds how long a redis-server may take to answer.
 const startTimeout = 30 * time.Second
 
-// hasServer reports whether there is a redis-server to start.
-func hasServer() bool {
-	_, err := exec.LookPath("redis-server")
+// Engine is the command of the real Redis on which tests run: the environment's REDIS_SERVER, such
+// as valkey-server, or redis-server.
+func Engine() string { return cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server") }
+
+// Valkey is the command of an engine that moves a slot in one step, from its version 9 on.
+const Valkey = "valkey-server"
+
+// HasServer reports whether there is a command to start a server with.
+func HasServer(command string) bool {
+	_, err := exec.LookPath(command)
 	return err == nil
 }
 
-// startProcess starts a redis-server, of which address, directory and arguments are given.
+// startProcess starts a server, of which address, directory and arguments are given.
 func startProcess(t testing.TB, p *process) *process {
 	t.Helper()
+	p.server = cmp.Or(p.server, Engine())
 	var err error
-	if p.path, err = exec.LookPath("redis-server"); err != nil {
-		skip(t, "redis-server is not installed: install it to run this test on a real Redis too")
+	if p.path, err = exec.LookPath(p.server); err != nil {
+		skip(t, p.server+" is not installed: install it to run this test on a real Redis too")
 	}
 	t.Cleanup(func() { p.kill(t) })
 	p.start(t)
@@ -64,17 +74,19 @@ func skip(t testing.TB, why string) {
 // say so.
 func startServer(t testing.TB, address string, arguments ...string) *process {
 	t.Helper()
-	return startServerWith(t, certificate{}, address, arguments...)
+	return startServerWith(t, "", certificate{}, address, arguments...)
 }
 
-// startServerWith is [startServer] with a certificate.
-func startServerWith(t testing.TB, c certificate, address string, arguments ...string) *process {
+// startServerWith is [startServer] with a command, if it is not empty, and a certificate.
+func startServerWith(t testing.TB, server string, c certificate, address string, arguments ...string) *process {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	directory := t.TempDir()
 	all := append([]string{"--bind", host, "--dir", directory, "--save", "", "--appendonly", "no"}, c.arguments(port)...)
-	return startProcess(t, &process{address: address, dir: directory, arguments: append(all, arguments...), tls: c.config})
+	return startProcess(t, &process{
+		server: server, address: address, dir: directory, arguments: append(all, arguments...), tls: c.config,
+	})
 }
 
 // client returns a client of the server, for the caller to close.
@@ -134,7 +146,7 @@ func (p *process) start(t testing.TB) {
 	defer client.Close()
 	require.Eventually(t, func() bool {
 		return client.Ping(context.Background()).Err() == nil
-	}, startTimeout, 2*time.Millisecond, "redis-server did not start")
+	}, startTimeout, 2*time.Millisecond, "%s did not start", p.server)
 }
 
 // kill ends the process at once; the test ends every one it started.
@@ -146,7 +158,7 @@ func (p *process) kill(t testing.TB) {
 	_ = p.command.Wait() // it says that it was killed
 	p.command = nil
 	if t.Failed() {
-		t.Logf("redis-server said:\n%s", p.output.String())
+		t.Logf("%s said:\n%s", p.server, p.output.String())
 	}
 }
 
@@ -161,7 +173,7 @@ func (p *process) repair(t testing.TB) {
 		return
 	}
 	check := exec.Command(p.path, "--fix", manifest)
-	check.Args[0] = "redis-check-aof"
+	check.Args[0] = strings.Replace(p.server, "server", "check-aof", 1)
 	check.Stdin = strings.NewReader("y\n")
 	output, err := check.CombinedOutput()
 	require.NoError(t, err, string(output))

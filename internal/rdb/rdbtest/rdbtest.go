@@ -44,7 +44,7 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 		t.Run("redis-cluster", func(t *testing.T) { test(t, clusters.lend(t)) })
 		return
 	}
-	if !RaceDetector || !hasServer() {
+	if !RaceDetector || !HasServer(Engine()) {
 		t.Run("embedded", func(t *testing.T) { test(t, Embedded(t)) })
 	}
 	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })

@@ -26,7 +26,7 @@ func MainWithCluster(m *testing.M, prepare func(testing.TB, *rdb.Client), ignore
 	verify(func() int {
 		code := m.Run()
 		isTest := !isSet("test.bench") && !isSet("test.fuzz") && !isSet("test.list")
-		if code != 0 || RaceDetector || !isTest || !hasServer() {
+		if code != 0 || RaceDetector || !isTest || !HasServer(Engine()) {
 			return code
 		}
 		clusters.prepare = prepare

@@ -61,15 +61,15 @@ func writePEM(t testing.TB, file, kind string, der []byte) string {
 	return file
 }
 
-// requireTLS asks redis-server for a port that is none: one that is built without TLS does not know
+// requireTLS asks the engine for a port that is none: one that is built without TLS does not know
 // the setting at all.
 func requireTLS(t testing.TB) {
-	path, err := exec.LookPath("redis-server")
+	path, err := exec.LookPath(Engine())
 	if err != nil {
 		return // nothing can be started
 	}
 	if said, _ := exec.Command(path, "--tls-port", "none").CombinedOutput(); strings.Contains(string(said), "Bad directive") {
-		skip(t, "redis-server is built without TLS: install another one to run this test")
+		skip(t, Engine()+" is built without TLS: install another one to run this test")
 	}
 }
 
