@@ -28,9 +28,9 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// library is what is used of *redis.Client. No exported type may lead to that by fields or methods:
-// each package that imports this one would compile some 1,500 methods, which takes seconds, since
-// the client has a generic type of itself. So neither redis.Options nor redis.PubSub stand here.
+// library is what is used of *redis.Client. No exported type may lead to that by fields or methods,
+// and no function that is inlined: each package that imports this one would compile some 1,500
+// methods, for seconds, as the client has a generic type of itself. So has redis.Options.
 type library interface {
 	redis.Cmdable
 	Do(ctx context.Context, args ...any) *redis.Cmd
@@ -41,6 +41,7 @@ type library interface {
 // Client is a Redis, or a Redis Cluster. It is safe for concurrent use.
 type Client struct {
 	place       place
+	isCluster   bool
 	minReplicas int
 }
 
@@ -54,7 +55,7 @@ func Open(o Options) (*Client, error) {
 	}
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	c := &Client{minReplicas: o.MinReplicas}
-	if from.Nodes != nil {
+	if c.isCluster = from.Nodes != nil; c.isCluster {
 		c.place = newNodes(from, log)
 	} else {
 		c.place = newSingle(from, log)
@@ -63,12 +64,16 @@ func Open(o Options) (*Client, error) {
 }
 
 // CheckURL returns an error unless url is one that [Open] takes. The error may show the URL.
+//
+//go:noinline
 func CheckURL(url string) error {
 	_, err := source.Parse(url)
 	return err
 }
 
 // IsClusterURL is whether a URL is that of a Redis Cluster.
+//
+//go:noinline
 func IsClusterURL(url string) bool {
 	from, err := source.Parse(url)
 	return err == nil && from.Nodes != nil
@@ -76,6 +81,8 @@ func IsClusterURL(url string) bool {
 
 // Passwords are those of Redis and of its sentinels in a URL that [Open] takes; empty where there
 // is none.
+//
+//go:noinline
 func Passwords(url string) []string {
 	from, err := source.Parse(url)
 	if err != nil {

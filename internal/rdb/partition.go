@@ -41,7 +41,7 @@ type Partition struct {
 // which may be empty. A cluster has no such bus: scripts that declare no key would run on a part of
 // their keys while a slot moves.
 func (c *Client) Partition(namespace string) *Partition {
-	if _, is := c.place.(*nodes); is {
+	if c.isCluster {
 		panic("rdb: on a cluster a bus has partitions")
 	}
 	return c.open(namespace, 0, 0)

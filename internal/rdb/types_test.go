@@ -1,13 +1,17 @@
 package rdb_test
 
 import (
+	"os/exec"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // Whatever leads to the library's client makes each package that imports rdb compile all methods of
@@ -20,6 +24,27 @@ func TestNoTypeLeadsToTheLibrarysClient(t *testing.T) {
 		"Options": reached[*rdb.Options](), "Commands": reached[rdb.Commands](),
 	} {
 		assert.NotContains(t, types, reflect.TypeFor[redis.Client](), name)
+	}
+}
+
+// TestNobodyCompilesTheLibrarysClient looks at what has been compiled of packages that import this
+// one: a function that is inlined there may lead to the client, too.
+func TestNobodyCompilesTheLibrarysClient(t *testing.T) {
+	if rdbtest.RaceDetector {
+		t.Skip("it would compile without the detector")
+	}
+	const packages = "routemaster/internal/"
+	compiled := func(of string) string {
+		archive, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", packages+of).Output()
+		require.NoError(t, err)
+		symbols, err := exec.Command("go", "tool", "nm", strings.TrimSpace(string(archive))).Output()
+		require.NoError(t, err)
+		return string(symbols)
+	}
+	const client = "redis/go-redis/v9.baseClient"
+	assert.Contains(t, compiled("rdb"), client, "what is looked for")
+	for _, of := range []string{"app", "test/bustest"} { // which use all there is, and all test helpers
+		assert.NotContains(t, compiled(of), client, of)
 	}
 }
 
