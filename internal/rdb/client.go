@@ -41,7 +41,7 @@ type library interface {
 // Client is a Redis, or a Redis Cluster. It is safe for concurrent use.
 type Client struct {
 	place       place
-	isCluster   bool
+	isCluster   bool // also said by the type of place, which must not be inlined: see library
 	minReplicas int
 }
 

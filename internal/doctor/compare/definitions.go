@@ -82,7 +82,7 @@ func (c *Comparison) agree(ctx context.Context, at rdb.Number) error {
 		return err
 	}
 	there, err := all.All()[at].Edition(ctx)
-	if err == nil && (there.Version != first.Version || !there.AppliedAt.Equal(first.AppliedAt)) {
+	if err == nil && !there.HasSame(first) {
 		return fmt.Errorf("%w: definitions are being replaced", bus.ErrUnavailable)
 	}
 	return err

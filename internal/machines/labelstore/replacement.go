@@ -151,6 +151,12 @@ type Edition struct {
 	Preparation string
 }
 
+// HasSame is whether two partitions have the same definitions. A Redis that has lost some gives
+// others the same version.
+func (e Edition) HasSame(of Edition) bool {
+	return e.Version == of.Version && e.AppliedAt.Equal(of.AppliedAt)
+}
+
 // Edition returns which definitions the partition has. It fails with [bus.ErrUnavailable].
 func (s *Store) Edition(ctx context.Context) (Edition, error) {
 	found, err := s.redis.HMGet(ctx, s.keys.Definitions(), "version", "applied_at", "preparing").Result()

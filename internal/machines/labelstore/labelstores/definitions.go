@@ -232,10 +232,7 @@ func preparedAt(preparation string) time.Time {
 // follow has partitions follow a leader: those that could be asked, and have other definitions. It
 // ends what is prepared in the rest of them, if the first one has it no more.
 func (s *Stores) follow(ctx context.Context, leader int, editions []labelstore.Edition, unasked []error) error {
-	of := editions[leader]
-	follows := func(i int) bool {
-		return unasked[i] == nil && (editions[i].Version != of.Version || !editions[i].AppliedAt.Equal(of.AppliedAt))
-	}
+	follows := func(i int) bool { return unasked[i] == nil && !editions[i].HasSame(editions[leader]) }
 	var definitions *machines.Definitions
 	for i := range editions {
 		if follows(i) && definitions == nil {
