@@ -11,6 +11,9 @@ var (
 	// ErrUnavailable means that Redis could not be reached, or refuses work for now (it is loading,
 	// full, read-only). The same call may succeed later.
 	ErrUnavailable = errors.New("redis is unavailable")
+	// ErrMoving is an [ErrUnavailable]: the bus is closed, because it moves to another Redis. Nothing
+	// was changed.
+	ErrMoving = fmt.Errorf("%w: the bus is moving to another one", ErrUnavailable)
 	// ErrOverloaded means that too many requests are waiting. Nothing was stored.
 	ErrOverloaded = errors.New("too many requests are waiting")
 	// ErrPoisoned means that a job cannot be acquired because its data is damaged. It was scheduled

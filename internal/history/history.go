@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/fence"
 )
 
 //go:embed lua
@@ -28,11 +29,15 @@ var Library = slices.Concat(store.Library, rdb.Library{rdb.ReadLua(luaFiles, "li
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptPut    = newScript("history_put")
-	scriptDelete = newScript("history_delete")
 	scriptRead   = newScript("history_read")
 	scriptTrim   = newScript("history_trim")
 	scriptOldest = newScript("history_oldest")
+)
+
+// Those that change something for a client.
+var (
+	scriptPut    = fence.New(Library, rdb.ReadLua(luaFiles, "history_put"))
+	scriptDelete = fence.New(Library, rdb.ReadLua(luaFiles, "history_delete"))
 )
 
 func newScript(name string) *rdb.Script {
@@ -44,18 +49,19 @@ var ErrNone = errors.New("the topic keeps no history")
 
 // refusals are the scripts' words for why they changed, or found, nothing.
 var refusals = map[string]error{
-	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "no history": ErrNone,
+	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "no history": ErrNone, "moving": bus.ErrMoving,
 }
 
 // History are the histories of all topics in a store. It is safe for concurrent use.
 type History struct {
+	store *store.Store
 	redis *rdb.Partition
 	keys  store.Keys
 }
 
 // New returns the histories in a store.
 func New(st *store.Store) *History {
-	return &History{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
+	return &History{st, st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // Limits say how much a history keeps: the newest events, as many as all of the limits allow. 0 is
@@ -115,7 +121,7 @@ func argument(limit int64) any {
 // publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
 // [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l Limits, now time.Time) error {
-	return h.change(ctx, "keep a history", topic, scriptPut,
+	return h.change(ctx, "keep a history", topic, h.store.Pick(scriptPut),
 		string(topic), string(by), now.UnixMilli(), argument(l.Events), argument(l.Age.Milliseconds()), argument(l.Bytes))
 }
 
@@ -123,7 +129,7 @@ func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l 
 // does, and fails with [bus.ErrTopicUnknown], [bus.ErrTopicClaimed], [ErrNone] or
 // [bus.ErrUnavailable].
 func (h *History) Delete(ctx context.Context, topic bus.TopicName, by bus.Token) error {
-	return h.change(ctx, "remove a history", topic, scriptDelete, string(topic), string(by))
+	return h.change(ctx, "remove a history", topic, h.store.Pick(scriptDelete), string(topic), string(by))
 }
 
 func (h *History) change(ctx context.Context, what string, topic bus.TopicName, script *rdb.Script, args ...any) error {

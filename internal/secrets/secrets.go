@@ -14,24 +14,26 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/signature"
 	"routemaster/internal/store"
+	"routemaster/internal/store/fence"
 )
 
 //go:embed lua
 var luaFiles embed.FS
 
 // scriptPut is described in its header.
-var scriptPut = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "secrets_put"))
+var scriptPut = fence.New(store.Library, rdb.ReadLua(luaFiles, "secrets_put"))
 
 // Secrets are the signing secrets of all subscribers in a store, by the token that holds the
 // subscription: while that is being changed, the new one. It is safe for concurrent use.
 type Secrets struct {
+	store *store.Store
 	redis *rdb.Partition
 	keys  store.Keys
 }
 
 // New returns the signing secrets in a store.
 func New(st *store.Store) *Secrets {
-	return &Secrets{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
+	return &Secrets{st, st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // List returns a subscriber's secrets, newest first, also those that have expired. It fails with
@@ -106,7 +108,7 @@ func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signatu
 
 // put stores a subscriber's secrets in place of what they were before, or fails with errChanged.
 func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string) error {
-	change := s.redis.Change(ctx, scriptPut, string(token), before, after, bus.NewPlan())
+	change := s.redis.Change(ctx, s.store.Pick(scriptPut), string(token), before, after, bus.NewPlan())
 	switch {
 	case change.Err != nil:
 		return rdb.Wrap("change secrets", change.Err)
@@ -114,6 +116,8 @@ func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string
 		return nil
 	case change.Text(0) == "changed":
 		return errChanged
+	case change.Text(0) == "moving":
+		return bus.ErrMoving
 	}
 	return bus.ErrNotSubscribed
 }

@@ -16,14 +16,15 @@ import (
 // subscription and all that is queued. Publishes and deliveries go on meanwhile. The old token
 // keeps working, for the same subscription, until [Store.FinishRotation]. The new token is fresh,
 // unless a rotation was begun before, which then goes on with its token. RotateToken fails with
-// [bus.ErrTokenUnknown] or [bus.ErrUnavailable].
+// [bus.ErrTokenUnknown] or [bus.ErrUnavailable]: with [bus.ErrMoving] also while the client's
+// subscriber is held.
 func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bus.Token, name bus.ClientName, err error) {
-	change := s.redis.Change(ctx, scriptTokenRotate, string(old), string(fresh))
+	change := s.redis.Change(ctx, s.Pick(scriptTokenRotate), string(old), string(fresh))
 	switch {
 	case change.Err != nil:
 		return "", "", rdb.Wrap("rotate token", change.Err)
 	case !change.Changed:
-		return "", "", bus.ErrTokenUnknown
+		return "", "", s.refusal("rotate token", change.Text(0))
 	}
 	return bus.Token(change.Text(1)), bus.ClientName(change.Text(0)), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store/fence"
 )
 
 //go:embed lua
@@ -13,24 +14,28 @@ var luaFiles embed.FS
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptTopicPublish          = newScript("topic_publish")
-	scriptTopicDelete           = newScript("topic_delete")
-	scriptTopicInherit          = newScript("topic_inherit")
-	scriptTopicSweep            = newScript("topic_sweep")
-	scriptSubscriberPut         = newScript("subscriber_put")
-	scriptSubscriberPatch       = newScript("subscriber_patch")
-	scriptSubscriberPause       = newScript("subscriber_pause")
-	scriptSubscriberResume      = newScript("subscriber_resume")
-	scriptSubscriberUnsubscribe = newScript("subscriber_unsubscribe")
-	scriptSubscriberDelete      = newScript("subscriber_delete")
-	scriptTokenPut              = newScript("token_put")
-	scriptTokenAdd              = newScript("token_add")
-	scriptTokenDelete           = newScript("token_delete")
-	scriptIdempotencyDrop       = newScript("idempotency_drop")
-	scriptTokenRotate           = newScript("token_rotate")
-	scriptTokenRotated          = newScript("token_rotated")
-	scriptTokenRelabel          = newScript("token_relabel")
-	scriptBatchDrop             = newScript("batch_drop")
+	scriptTopicPublish    = newScript("topic_publish")
+	scriptTopicInherit    = newScript("topic_inherit")
+	scriptTopicSweep      = newScript("topic_sweep")
+	scriptIdempotencyDrop = newScript("idempotency_drop")
+	scriptTokenRotated    = newScript("token_rotated")
+	scriptTokenRelabel    = newScript("token_relabel")
+	scriptBatchDrop       = newScript("batch_drop")
+)
+
+// Those that change something for a client.
+var (
+	scriptTopicDelete           = newFenced("topic_delete")
+	scriptSubscriberPut         = newFenced("subscriber_put")
+	scriptSubscriberPatch       = newFenced("subscriber_patch")
+	scriptSubscriberPause       = newFenced("subscriber_pause")
+	scriptSubscriberResume      = newFenced("subscriber_resume")
+	scriptSubscriberUnsubscribe = newFenced("subscriber_unsubscribe")
+	scriptSubscriberDelete      = newFenced("subscriber_delete")
+	scriptTokenPut              = newFenced("token_put")
+	scriptTokenAdd              = newFenced("token_add")
+	scriptTokenDelete           = newFenced("token_delete")
+	scriptTokenRotate           = newFenced("token_rotate")
 )
 
 // Library is the Lua library of the bus's data, with the queue's.
@@ -38,7 +43,7 @@ var Library = slices.Concat(queue.Library, library)
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
 var library = rdb.Library{lua(
-	"lib/keys", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
+	"lib/keys", "lib/moves", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
 	"lib/append", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
 )}
@@ -47,5 +52,10 @@ var library = rdb.Library{lua(
 var Outboxes = lua("lib/outboxes")
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
+
+func newFenced(name string) fence.Script { return fence.New(Library, lua(name)) }
+
+// Pick is the script that this store is to run.
+func (s *Store) Pick(of fence.Script) *rdb.Script { return of.For(s.isMover) }
 
 func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }

@@ -136,7 +136,7 @@ var refusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
-	"too many batches": bus.ErrTooManyBatches, "lanes change": bus.ErrLanesChange,
+	"too many batches": bus.ErrTooManyBatches, "moving": bus.ErrMoving, "lanes change": bus.ErrLanesChange,
 }
 
 // refusal is the error for one of them.
@@ -164,7 +164,7 @@ func (s *Store) Change(ctx context.Context, what string, script *rdb.Script, arg
 // name of by, its publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
 // [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Token) error {
-	return s.Change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
+	return s.Change(ctx, "delete topic", s.Pick(scriptTopicDelete), string(name), string(by))
 }
 
 // unusedTopicTTL is for how long a topic stays without publisher, subscriber and event.

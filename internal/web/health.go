@@ -60,12 +60,12 @@ func (a *API) getPing(w http.ResponseWriter, _ *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, map[string]string{"pong": a.Now().UTC().Format(time.RFC3339Nano)})
 }
 
-// getReady reports whether Redis can be reached.
+// getReady reports whether Redis can be reached, and the bus is not closed because it moves.
 func (a *API) getReady(w http.ResponseWriter, r *http.Request) {
-	a.RespondJSON(w, r, struct{}{}, a.stores.PingAny(r.Context()))
+	a.RespondJSON(w, r, struct{}{}, a.stores.RequireServing(r.Context()))
 }
 
-// getPulse is getReady for authenticated callers, and fails if any partition is away.
+// getPulse reports to authenticated callers whether all partitions can be reached.
 func (a *API) getPulse(w http.ResponseWriter, r *http.Request) {
 	a.Respond(w, r, a.stores.Ping(r.Context()))
 }

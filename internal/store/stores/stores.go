@@ -15,6 +15,7 @@ package stores
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/fence"
 	"routemaster/internal/store/relays"
 	"routemaster/internal/store/stats"
 )
@@ -75,6 +77,19 @@ func (s *Stores) PingAny(ctx context.Context) error {
 	_, err := askFrom(ctx, s, s.First(), func(ctx context.Context, st *store.Store) (struct{}, error) {
 		return struct{}{}, rdb.Wrap("ping", st.Partition().Ping(ctx).Err())
 	})
+	return err
+}
+
+// RequireServing returns [bus.ErrUnavailable] unless some partition is there, and [bus.ErrMoving] if
+// the bus is closed, because it moves to another Redis.
+func (s *Stores) RequireServing(ctx context.Context) error {
+	mark, err := askFrom(ctx, s, s.First(), func(ctx context.Context, st *store.Store) (string, error) {
+		mark, err := st.Partition().HGet(ctx, store.Keys{Namespace: st.Partition().Namespace()}.Plans(), fence.Field).Result()
+		return mark, rdb.Wrap("look whether the bus moves", err)
+	})
+	if err == nil && strings.HasPrefix(mark, fence.Closed) {
+		return bus.ErrMoving
+	}
 	return err
 }
 

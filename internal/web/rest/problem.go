@@ -256,6 +256,10 @@ var problems = []struct {
 		Status: http.StatusServiceUnavailable,
 		Detail: "more comes in than can be stored; nothing of this request was stored: send it again later",
 	}},
+	{bus.ErrMoving, Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "the bus moves to another Redis, and this process does not serve the one that is in use; nothing was changed: send the request again",
+	}},
 	{bus.ErrUnavailable, Problem{
 		Status: http.StatusServiceUnavailable,
 		Detail: "the bus cannot reach its storage; nothing is known to be stored: send the request again later",
