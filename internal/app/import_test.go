@@ -53,6 +53,7 @@ var plan = []room{
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs machines wire rdb queue store"},
 	{"overview/samples", "bus jobs rdb store inspect telemetry overview"},
+	{"move", "bus overview overview/samples rdb jobs/jobstore machines/labelstore store history"}, // likewise
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
@@ -83,7 +84,7 @@ var plan = []room{
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "client bus format rdb jobs machines machines/condition machines/definition machines/graph store doctor migrate telemetry terminal app top tail bench"},
+	{"cmd/rtm", "client bus format rdb jobs machines machines/condition machines/definition machines/graph store doctor migrate move telemetry terminal app top tail bench"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those

@@ -47,6 +47,19 @@ func (p *processes) entries(ctx context.Context) (map[string]overview.Process, e
 	return found, nil
 }
 
+// Processes are those of a bus that have said lately that they live, given its first partition. It
+// fails with [bus.ErrUnavailable].
+func Processes(ctx context.Context, p *rdb.Partition, now time.Time) ([]overview.Process, error) {
+	all, err := (&processes{p}).list(ctx)
+	return slices.DeleteFunc(all, func(one overview.Process) bool { return isOld(one, now) }), err
+}
+
+// isOld reports whether a process was last seen long ago.
+func isOld(one overview.Process, now time.Time) bool {
+	seen := one.SeenAt.Add(-time.Duration(one.Ahead) * time.Millisecond)
+	return now.Sub(seen) > forgetAfter
+}
+
 // isDamaged reports whether the entries cannot be read because their key is no hash.
 func (p *processes) isDamaged(ctx context.Context) bool {
 	return rdb.IsWrongType(p.redis.HLen(ctx, p.key()).Err())
@@ -75,8 +88,7 @@ func (p *processes) forget(ctx context.Context, now time.Time) error {
 	}
 	var old []string
 	for id, one := range entries {
-		seen := one.SeenAt.Add(-time.Duration(one.Ahead) * time.Millisecond)
-		if now.Sub(seen) > forgetAfter {
+		if isOld(one, now) {
 			old = append(old, id)
 		}
 	}

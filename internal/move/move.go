@@ -1,0 +1,211 @@
+package move
+
+import (
+	"context"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// Options say what a run does.
+type Options struct {
+	// From and To are the partitions of the old and of the new bus.
+	From, To []*rdb.Partition
+	// Switch has publishes go to the new bus from now on. Cancel opens the old one again, if a switch
+	// was broken off, and ends the move.
+	Switch, Cancel bool
+	// Version is that of this program: processes of another one may not know of moves. Empty if that
+	// does not matter.
+	Version string
+	// Now is the clock, that of the host if it is nil.
+	Now func() time.Time
+	// Step, if given, is called after some steps, by their name. Tests break off there.
+	Step func(name string)
+}
+
+// Phase is how far a move is after a run.
+type Phase string
+
+// The phases.
+const (
+	// Copied means that the old bus serves, and the new one has all that it needs to take its place.
+	Copied Phase = "copied"
+	// Draining means that the new bus serves, and something is left to be delivered from the old one.
+	Draining Phase = "draining"
+	// Over means that nothing is left to do.
+	Over Phase = "over"
+	// Cancelled means that the old bus serves, and nothing is being moved.
+	Cancelled Phase = "cancelled"
+)
+
+// Report is what a run has done, and what is left.
+type Report struct {
+	Phase Phase `json:"phase"`
+	// Tokens, Topics and Subscribers are what was copied, or was there already, and Changed how many
+	// of all these were written by this run, or removed.
+	Tokens      int `json:"tokens"`
+	Topics      int `json:"topics"`
+	Subscribers int `json:"subscribers"`
+	Changed     int `json:"changed"`
+	// Released is how many subscribers get their events from the new bus since this run, Waiting those
+	// for whom something is left on the old one.
+	Released int       `json:"released"`
+	Waiting  []Waiting `json:"waiting,omitempty"`
+	// DeadLetters and History are how many events stay behind on the old bus.
+	DeadLetters int64 `json:"dead_letters_left"`
+	History     int64 `json:"history_events_left"`
+	// The processes that live.
+	OldWebs    int `json:"old_webs"`
+	OldWorkers int `json:"old_workers"`
+	NewWebs    int `json:"new_webs"`
+	NewWorkers int `json:"new_workers"`
+}
+
+// Run does the next step of a move, as far as that can be done now. It fails with
+// [bus.ErrUnavailable], or because something is refused; it can be repeated in any case.
+func Run(ctx context.Context, o Options) (Report, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	m := &mover{Options: o, from: newSide(o.From), to: newSide(o.To), now: o.Now}
+	if err := m.run(ctx); err != nil {
+		return m.report, err
+	}
+	return m.report, m.look(ctx)
+}
+
+// mover is one run.
+type mover struct {
+	Options
+	from, to *side
+	now      func() time.Time
+	id       string // the UID of the move
+	report   Report
+}
+
+func newID() string { return string(bus.NewBatchID()) }
+
+func (m *mover) mark(is role, isClosed bool) mark { return mark{isClosed, is, m.id} }
+
+// changed counts something that was written.
+func (m *mover) changed() {
+	m.report.Changed++
+	m.step("copied")
+}
+
+func (m *mover) step(name string) {
+	if m.Step != nil {
+		m.Step(name)
+	}
+}
+
+func (m *mover) run(ctx context.Context) error {
+	is, err := m.readState(ctx)
+	switch {
+	case err != nil:
+		return err
+	case is == unmatching:
+		return errUnmatching
+	case m.Cancel:
+		return m.cancel(ctx, is)
+	case is == switched:
+		return m.goOn(ctx)
+	case is == finished:
+		return m.finish(ctx)
+	case is == broken && !m.Switch:
+		return errBroken
+	}
+	if err := m.from.requireMovable(ctx); err != nil {
+		return err
+	}
+	if err := m.begin(ctx); err != nil {
+		return err
+	}
+	if m.Switch {
+		if err := m.switchOver(ctx); err != nil {
+			return err
+		}
+		return m.goOn(ctx)
+	}
+	m.report.Phase = Copied
+	if err := m.removeHistories(ctx, nil); err != nil { // of a switch that was cancelled
+		return err
+	}
+	return m.copy(ctx)
+}
+
+// cancel ends a move before its switch. What was copied stays in the new bus, which stays closed.
+func (m *mover) cancel(ctx context.Context, is state) error {
+	switch is {
+	case fresh:
+		return errNothing
+	case switched, finished:
+		return errSwitched
+	}
+	m.report.Phase = Cancelled
+	return m.from.setMark(ctx, mark{}, m.from.all...)
+}
+
+// goOn drains the old bus, and ends the move when that is done.
+func (m *mover) goOn(ctx context.Context) error {
+	m.report.Phase = Draining
+	if err := m.drain(ctx); err != nil || len(m.report.Waiting) > 0 {
+		return err
+	}
+	// The old bus says first that all is over: it stays closed for ever.
+	if err := m.from.setMark(ctx, m.mark(leftBus, true), m.from.all...); err != nil {
+		return err
+	}
+	return m.finish(ctx)
+}
+
+// finish removes the marks of a move that is over.
+func (m *mover) finish(ctx context.Context) error {
+	m.report.Phase = Over
+	if err := m.from.setMark(ctx, m.mark(leftBus, true), m.from.unlike(m.mark(leftBus, true))...); err != nil {
+		return err
+	}
+	return m.to.setMark(ctx, mark{}, m.to.unlike(mark{})...)
+}
+
+// look counts what stays behind, and who runs.
+func (m *mover) look(ctx context.Context) error {
+	for i, at := range m.from.partitions {
+		letters, err := at.HVals(ctx, m.from.keys[i].DeadLetterEvents()).Result()
+		if err != nil {
+			return rdb.Wrap("count dead letters", err)
+		}
+		for _, events := range letters {
+			m.report.DeadLetters += rdb.Integer(events, 0)
+		}
+	}
+	kept, err := m.from.histories(ctx)
+	if err != nil {
+		return err
+	}
+	for _, status := range kept {
+		m.report.History += status.Events
+	}
+	if m.report.OldWebs, m.report.OldWorkers, err = m.from.countProcesses(ctx, m.now()); err != nil {
+		return err
+	}
+	m.report.NewWebs, m.report.NewWorkers, err = m.to.countProcesses(ctx, m.now())
+	return err
+}
+
+// countProcesses counts the processes of a bus that live.
+func (s *side) countProcesses(ctx context.Context, now time.Time) (webs, workers int, err error) {
+	all, err := s.processes(ctx, now)
+	for _, one := range all {
+		switch one.Kind {
+		case "web":
+			webs++
+		case "worker":
+			workers++
+		}
+	}
+	return webs, workers, err
+}
+
+func msTime(text string) time.Time { return time.UnixMilli(rdb.Integer(text, 0)) }

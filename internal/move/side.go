@@ -1,0 +1,119 @@
+package move
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/overview"
+	"routemaster/internal/overview/samples"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
+)
+
+// side is one of the two buses.
+type side struct {
+	*stores.Stores
+	partitions []*rdb.Partition
+	keys       []store.Keys // of each partition
+	marks      []mark       // of each partition, as they were read
+	all        []int        // the numbers of the partitions
+}
+
+func newSide(partitions []*rdb.Partition) *side {
+	s := &side{partitions: partitions}
+	var all []*store.Store
+	for i, p := range partitions {
+		all = append(all, store.New(p, store.Options{Mover: true}))
+		s.keys, s.all = append(s.keys, store.Keys{Namespace: p.Namespace()}), append(s.all, i)
+	}
+	s.Stores = stores.New(all...)
+	return s
+}
+
+// requireEmpty fails unless the bus is new: what it had would be mixed up with what is moved.
+func (s *side) requireEmpty(ctx context.Context) error {
+	for i, p := range s.partitions {
+		k := s.keys[i]
+		counts := map[string]rdb.Reply[int64]{}
+		err := p.Pipelined(ctx, "look at the new bus", func(pipe rdb.Commands) {
+			counts["tokens"] = pipe.HLen(ctx, k.Tokens())
+			counts["topics"] = pipe.SCard(ctx, k.Topics())
+			counts["subscribers"] = pipe.SCard(ctx, k.Subscribers())
+			counts["batches"] = pipe.ZCard(ctx, k.BatchesIndex())
+			counts["job types"] = pipe.SCard(ctx, jobstore.Keys{Namespace: p.Namespace()}.Types())
+			counts["definitions of state machines"] = pipe.HLen(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions())
+		})
+		if err != nil {
+			return err
+		}
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			if counts[what].Val() > 0 {
+				return fmt.Errorf("the Redis to move to is not empty, it has %s: give an empty one, or another namespace, "+
+					"and start no web there before the first rtm move", what)
+			}
+		}
+	}
+	return nil
+}
+
+// requireMovable fails while the bus has what is not moved, and must not be lost.
+func (s *side) requireMovable(ctx context.Context) error {
+	for i, p := range s.partitions {
+		k := s.keys[i]
+		var rotations, migration, types rdb.Reply[int64]
+		var outline rdb.Reply[[]any]
+		err := p.Pipelined(ctx, "look at the old bus", func(pipe rdb.Commands) {
+			rotations, migration = pipe.HLen(ctx, k.Rotations()), pipe.Exists(ctx, k.Migration())
+			types = pipe.SCard(ctx, jobstore.Keys{Namespace: p.Namespace()}.Types())
+			outline = pipe.HMGet(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions(), "version", "outline")
+		})
+		if err != nil {
+			return err
+		}
+		machines := map[string]any{}
+		version, text := rdb.Text(outline.Val()[0]), rdb.Text(outline.Val()[1])
+		if version != "" && json.Unmarshal([]byte(text), &machines) != nil {
+			machines = map[string]any{text: nil} // nobody can say how many
+		}
+		switch {
+		case rotations.Val() > 0:
+			return fmt.Errorf("%d tokens are being rotated: finish that first, with rtm token rotate OLD", rotations.Val())
+		case migration.Val() > 0:
+			return fmt.Errorf("the Ruby original may run here too: stop it, run rtm migrate until nothing is left to do, "+
+				"and wait for the key %s to expire, a day after", store.Keys{}.Migration())
+		case types.Val() > 0:
+			return fmt.Errorf("there are %d job types, and jobs are not moved yet: have them end, delete the types "+
+				"(rtm job type del), wait until rtm job list shows no job, and make them again on the new bus", types.Val())
+		case len(machines) > 0:
+			return fmt.Errorf("there are %d state machines, and they are not moved yet: remove them (rtm machine apply, "+
+				"with a file that has none), and apply them again on the new bus, where labels begin anew", len(machines))
+		}
+	}
+	return nil
+}
+
+// processes are the web and worker processes of the bus that live.
+func (s *side) processes(ctx context.Context, now time.Time) ([]overview.Process, error) {
+	return samples.Processes(ctx, s.partitions[0], now)
+}
+
+// requireVersion fails if a process may not know of moves, because it is of another version.
+func (s *side) requireVersion(ctx context.Context, version string, now time.Time) error {
+	all, err := s.processes(ctx, now)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(p overview.Process) bool { return p.Version != version })
+	if version == "" || i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s %d on %s is of the version %q and this is %q: it may not know of moves, and would take publishes that are lost; "+
+		"have all processes run one version", all[i].Kind, all[i].PID, all[i].Host, all[i].Version, version)
+}
