@@ -71,9 +71,11 @@ func newSide(t testing.TB, client *rdb.Client, count int) *side {
 		s.queues = append(s.queues, storetest.NewQueue(st, 1))
 	}
 	s.Stores = stores.New(all...)
-	s.worker = storetest.NewWorker(s.Stores, func() time.Time { return s.now })
+	s.worker = storetest.NewWorker(s.Stores, s.clock)
 	return s
 }
+
+func (s *side) clock() time.Time { return s.now }
 
 // subscribe registers a client, and subscribes it.
 func (s *side) subscribe(token bus.Token, topics ...bus.TopicName) {
@@ -147,7 +149,7 @@ func (s *side) deliverAll(ctx context.Context) (all []got) {
 
 // run runs rtm move, whose options a test may adjust.
 func run(from, to *side, adjust ...func(*move.Options)) (move.Report, error) {
-	o := move.Options{From: from.partitions, To: to.partitions, Now: func() time.Time { return from.now }}
+	o := move.Options{From: from.partitions, To: to.partitions, Now: from.clock}
 	for _, f := range adjust {
 		f(&o)
 	}

@@ -31,18 +31,13 @@ const (
 // DropOldest drops some of the oldest batches, with their jobs and all that points to them, and
 // returns them, oldest first. Batches that are being delivered stay, and so do gap notices that
 // were never tried. It returns none when no other is left.
-func (s *Store) DropOldest(ctx context.Context, now time.Time) ([]DroppedBatch, error) {
+func (s *Store) DropOldest(ctx context.Context, now time.Time) (dropped []DroppedBatch, err error) {
 	reply, err := s.redis.Run(ctx, scriptBatchDrop, batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed()).List()
 	if err != nil {
 		return nil, rdb.Wrap("drop batches", err)
 	}
-	return droppedBatches(reply), nil
-}
-
-// droppedBatches reads subscribers and numbers of events, in turns.
-func droppedBatches(reply []any) (dropped []DroppedBatch) {
 	for i := 0; i+1 < len(reply); i += 2 {
 		dropped = append(dropped, DroppedBatch{bus.Token(rdb.Text(reply[i])), int(reply[i+1].(int64))})
 	}
-	return dropped
+	return dropped, nil
 }

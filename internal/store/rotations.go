@@ -16,8 +16,7 @@ import (
 // subscription and all that is queued. Publishes and deliveries go on meanwhile. The old token
 // keeps working, for the same subscription, until [Store.FinishRotation]. The new token is fresh,
 // unless a rotation was begun before, which then goes on with its token. RotateToken fails with
-// [bus.ErrTokenUnknown] or [bus.ErrUnavailable]: with [bus.ErrMoving] also while the client's
-// subscriber is held.
+// [bus.ErrTokenUnknown] or [bus.ErrUnavailable], also while a move holds the client's subscriber.
 func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bus.Token, name bus.ClientName, err error) {
 	change := s.redis.Change(ctx, s.Pick(scriptTokenRotate), string(old), string(fresh))
 	switch {

@@ -14,17 +14,13 @@ var luaFiles embed.FS
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptTopicPublish    = newScript("topic_publish")
-	scriptTopicInherit    = newScript("topic_inherit")
-	scriptTopicSweep      = newScript("topic_sweep")
-	scriptIdempotencyDrop = newScript("idempotency_drop")
-	scriptTokenRotated    = newScript("token_rotated")
-	scriptTokenRelabel    = newScript("token_relabel")
-	scriptBatchDrop       = newScript("batch_drop")
-)
-
-// Those that change something for a client.
-var (
+	scriptTopicPublish          = newScript("topic_publish")
+	scriptTopicInherit          = newScript("topic_inherit")
+	scriptTopicSweep            = newScript("topic_sweep")
+	scriptIdempotencyDrop       = newScript("idempotency_drop")
+	scriptTokenRotated          = newScript("token_rotated")
+	scriptTokenRelabel          = newScript("token_relabel")
+	scriptBatchDrop             = newScript("batch_drop")
 	scriptTopicDelete           = newFenced("topic_delete")
 	scriptSubscriberPut         = newFenced("subscriber_put")
 	scriptSubscriberPatch       = newFenced("subscriber_patch")
