@@ -38,7 +38,7 @@ func newRoot() *cobra.Command {
 		newWorkersCommand(), newConsoleCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
 	root.AddCommand(newJobCommand(), newMachineCommand(), newLabelCommand())
-	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newBenchCommand(), newBenchHelperCommand())
+	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newMoveCommand(), newBenchCommand(), newBenchHelperCommand())
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {
 		if command.Name() == "completion" {

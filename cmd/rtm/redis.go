@@ -49,17 +49,26 @@ func openPartitions(ctx context.Context, config app.Config) (*rdb.Client, []*rdb
 	if err != nil {
 		return nil, nil, err
 	}
+	partitions, err := findPartitions(ctx, redis, config)
+	if err != nil {
+		return nil, nil, errors.Join(err, redis.Close())
+	}
+	return redis, partitions, nil
+}
+
+// findPartitions opens the partitions of the bus that is configured, in its Redis.
+func findPartitions(ctx context.Context, redis *rdb.Client, config app.Config) ([]*rdb.Partition, error) {
 	if !rdb.IsClusterURL(config.RedisURL) {
-		return redis, []*rdb.Partition{redis.Partition(config.RedisNamespace)}, nil
+		return []*rdb.Partition{redis.Partition(config.RedisNamespace)}, nil
 	}
 	count, err := stores.FindCount(ctx, redis, config.RedisNamespace)
-	if err == nil {
-		return redis, redis.Partitions(config.RedisNamespace, count), nil
-	}
 	if errors.Is(err, stores.ErrNoBus) {
 		err = fmt.Errorf("%w under the namespace %q: rtm cluster create makes one", err, config.RedisNamespace)
 	}
-	return nil, nil, errors.Join(err, redis.Close())
+	if err != nil {
+		return nil, err
+	}
+	return redis.Partitions(config.RedisNamespace, count), nil
 }
 
 // overruleRedis replaces the environment's Redis with that of a URL.
