@@ -185,7 +185,7 @@ func (m *moving) print(r move.Report) {
 		m.say(r.OldWorkers == 0, "No worker runs on the old Redis: start one, or nothing is delivered that waits there.")
 		m.say(r.NewWebs == 0, "No web runs on the new Redis, and publishers get 503: start it.")
 		m.say(r.OldWebs > 0, "Still running on the old Redis, and answering 503 to publishers: %s. Stop them.", format.Plural(int64(r.OldWebs), "web"))
-		m.say(true, "Publishes go to the new Redis. Next: the same again, without --switch, until nothing waits; or with --wait.")
+		m.say(true, "Publishes go to the new Redis. Next: the same again until nothing waits, or with --wait.")
 	case move.Over:
 		m.say(true, "All is moved. The old Redis is not needed any more: %s and %s still use it.",
 			format.Plural(int64(r.OldWebs), "web"), format.Plural(int64(r.OldWorkers), "worker"))

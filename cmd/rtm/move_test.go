@@ -69,7 +69,7 @@ func TestMove(t *testing.T) {
 		assert.Equal(t, "shop: 1 event in 1 batch on the old Redis\n"+
 			"No worker runs on the old Redis: start one, or nothing is delivered that waits there.\n"+
 			"No web runs on the new Redis, and publishers get 503: start it.\n"+
-			"Publishes go to the new Redis. Next: the same again, without --switch, until nothing waits; or with --wait.\n", stdout)
+			"Publishes go to the new Redis. Next: the same again until nothing waits, or with --wait.\n", stdout)
 		status, stdout, _ = runMove(ctx, on("--json")...)
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Contains(t, stdout, `"waiting":[{"subscriber":"shop","events":1,"batches":1,"replaying":false,"relaying":false,"paused":false}]`)
