@@ -87,7 +87,7 @@ func (m *mover) copyTopics(ctx context.Context, from, to *picture) error {
 func (m *mover) copySubscribers(ctx context.Context, from, to *picture) error {
 	for _, token := range slices.Sorted(maps.Keys(from.subscribers)) {
 		sub, there := from.subscribers[token], to.subscribers[token]
-		if there != nil && there.isHeld && there.pausedUntil == sub.pausedUntil && there.equal(sub.settings, true) {
+		if there != nil && there.isComplete && there.pausedUntil == sub.pausedUntil && there.equal(sub.settings, true) {
 			continue
 		}
 		err := m.copySubscriber(ctx, token, sub)
@@ -105,10 +105,10 @@ func (m *mover) copySubscribers(ctx context.Context, from, to *picture) error {
 	return nil
 }
 
-// copySubscriber subscribes a client to the new bus, and holds it. That comes last: one that is not
-// held may lack something.
+// copySubscriber subscribes a client to the new bus, and holds it. That it has nothing to be added
+// is noted last.
 func (m *mover) copySubscriber(ctx context.Context, token bus.Token, sub *subscriber) error {
-	if err := m.release(ctx, token, &subscriber{}); err != nil {
+	if err := m.to.Of(token).Change(ctx, "copy subscriber", scriptBegin, string(token)); err != nil {
 		return err
 	}
 	if err := m.to.Subscribe(ctx, token, sub.subscription(), m.now()); err != nil {

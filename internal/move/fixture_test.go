@@ -125,6 +125,14 @@ type got struct {
 // deliverAll is [side.deliver] for all subscribers.
 func (s *side) deliverAll(ctx context.Context) (all []got) {
 	s.t.Helper()
+	s.deliverTo(ctx, func(some []got) { all = append(all, some...) })
+	return all
+}
+
+// deliverTo has workers deliver all that is due to a function, as to an endpoint: that it has
+// returned is noted after that.
+func (s *side) deliverTo(ctx context.Context, receive func([]got)) {
+	s.t.Helper()
 	require.NoError(s.t, s.worker.Relay(ctx, s.now))
 	worker := bus.NewWorkerID()
 	for _, q := range s.queues {
@@ -136,15 +144,15 @@ func (s *side) deliverAll(ctx context.Context) (all []got) {
 			if taken.Task == nil {
 				break
 			}
-			delivery := taken.Task.Payload.(*store.Delivery)
+			delivery, events := taken.Task.Payload.(*store.Delivery), []got{}
 			for _, event := range delivery.Events {
-				all = append(all, got{delivery.Subscriber, storetest.TopicOf(s.t, event), storetest.Number(s.t, event)})
+				events = append(events, got{delivery.Subscriber, storetest.TopicOf(s.t, event), storetest.Number(s.t, event)})
 			}
+			receive(events)
 			_, err = q.Complete(ctx, taken.Task, queue.Result{Detail: store.DeliveryResult{Delivered: len(delivery.Events), Health: 1}}, s.now)
 			require.NoError(s.t, err)
 		}
 	}
-	return all
 }
 
 // run runs rtm move, whose options a test may adjust.

@@ -169,12 +169,13 @@ func (l *load) awaitAccepted(at int, events int64) {
 // work delivers what is due on a bus until the context is done.
 func (l *load) work(ctx context.Context, s *side) {
 	for ctx.Err() == nil {
-		all := s.deliverAll(l.t.Context())
-		l.mu.Lock()
-		for _, one := range all {
-			l.got[one.token][one.topic] = append(l.got[one.token][one.topic], one.number)
-		}
-		l.mu.Unlock()
+		s.deliverTo(l.t.Context(), func(events []got) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, one := range events {
+				l.got[one.token][one.topic] = append(l.got[one.token][one.topic], one.number)
+			}
+		})
 	}
 }
 

@@ -153,6 +153,10 @@ func (m *mover) goOn(ctx context.Context) error {
 	if err := m.drain(ctx); err != nil || len(m.report.Waiting) > 0 {
 		return err
 	}
+	// An old web may have made job types, or state machines, which a closed bus does not refuse.
+	if err := m.from.requireMovable(ctx); err != nil {
+		return err
+	}
 	// The old bus says first that all is over: it stays closed for ever.
 	if err := m.from.setMark(ctx, m.mark(leftBus, true), m.from.all...); err != nil {
 		return err

@@ -1,7 +1,9 @@
 package move
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -33,8 +35,8 @@ type subscriber struct {
 	pausedUntil string
 	// sent, health and tried are what its deliveries have shown.
 	sent, health, tried string
-	// isHeld is whether it is held; then nothing of it is missing.
-	isHeld bool
+	// isComplete is whether it is held, and nothing is missing of its copy.
+	isComplete bool
 }
 
 // settings are what a client says of its subscription.
@@ -193,11 +195,11 @@ func (r subscriberReplies) subscriber() *subscriber {
 			s.options[name] = value
 		}
 	}
-	if s.pausedUntil, s.isHeld = r.held.Val()[0].(string); !s.isHeld {
-		s.pausedUntil = rdb.Text(r.delivery.Val()[1])
-	}
-	if s.pausedUntil == "" {
-		s.pausedUntil = "0"
+	noted, isHeld := r.held.Val()[0].(string)
+	if s.isComplete = noted != ""; isHeld {
+		s.pausedUntil = cmp.Or(noted, "0")
+	} else {
+		s.pausedUntil = cmp.Or(rdb.Text(r.delivery.Val()[1]), "0")
 	}
 	return s
 }
@@ -213,6 +215,9 @@ func (s *side) histories(ctx context.Context) (map[bus.TopicName]history.Status,
 		}
 		for _, name := range topics {
 			status, err := kept.Get(ctx, name)
+			if errors.Is(err, history.ErrNone) || errors.Is(err, bus.ErrTopicUnknown) {
+				continue // it was removed just now
+			}
 			if err != nil {
 				return nil, err
 			}

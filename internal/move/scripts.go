@@ -17,6 +17,7 @@ var library = slices.Concat(store.Library, rdb.Library{rdb.ReadLua(luaFiles, "li
 var (
 	scriptMark    = newScript("mark")
 	scriptTopics  = newScript("topics_put")
+	scriptBegin   = newScript("copy_begin")
 	scriptHold    = newScript("subscriber_hold")
 	scriptRelease = newScript("subscriber_release")
 	scriptSecrets = newScript("secrets_follow")

@@ -149,6 +149,11 @@ func TestAFailoverThatOpensTheOldBus(t *testing.T) {
 		requireRun(from, to, move.Draining)
 		require.ErrorIs(t, from.publish("widgets", 7, 7), bus.ErrMoving)
 		assert.Equal(t, storetest.UpTo(1, 6), from.deliver(alice, "widgets"))
+		types := home.Namespace() + "work:types" // an old web makes one
+		home.SAdd(t.Context(), types, "paint-widgets")
+		_, err := run(from, to)
+		require.ErrorContains(t, err, "there are 1 job types")
+		home.Del(t.Context(), types)
 		requireRun(from, to, move.Over)
 	})
 }

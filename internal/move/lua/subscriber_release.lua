@@ -9,7 +9,7 @@ if not paused_until then return { 1 } end
 redis.call('HDEL', plans_key(), held_field(token))
 if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return { 1 } end
 put_record(token, ARGV[3], ARGV[4], ARGV[5])
-if paused_until == '0' then
+if paused_until == '0' or paused_until == '' then
   redis.call('HDEL', delivery_key(token), 'paused_until')
 else
   redis.call('HSET', delivery_key(token), 'paused_until', paused_until)

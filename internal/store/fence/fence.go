@@ -14,7 +14,7 @@ const Closed = "closed"
 
 // HeldField is the field of the plans that is there while a subscriber, by token, is held, because
 // events for it wait where the bus was before: until when its client has paused it (ms), 0 if it
-// has not.
+// has not; empty while it is being copied.
 func HeldField(token string) string { return Field + token }
 
 // Script is a script that changes something for a client. On a bus that is closed it returns
