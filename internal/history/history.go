@@ -49,7 +49,7 @@ var ErrNone = errors.New("the topic keeps no history")
 
 // refusals are the scripts' words for why they changed, or found, nothing.
 var refusals = map[string]error{
-	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "no history": ErrNone, "moving": bus.ErrMoving,
+	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "no history": ErrNone,
 }
 
 // History are the histories of all topics in a store. It is safe for concurrent use.
@@ -121,7 +121,7 @@ func argument(limit int64) any {
 // publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
 // [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l Limits, now time.Time) error {
-	return h.change(ctx, "keep a history", topic, h.store.Pick(scriptPut),
+	return h.change(ctx, "keep a history", topic, scriptPut,
 		string(topic), string(by), now.UnixMilli(), argument(l.Events), argument(l.Age.Milliseconds()), argument(l.Bytes))
 }
 
@@ -129,14 +129,14 @@ func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l 
 // does, and fails with [bus.ErrTopicUnknown], [bus.ErrTopicClaimed], [ErrNone] or
 // [bus.ErrUnavailable].
 func (h *History) Delete(ctx context.Context, topic bus.TopicName, by bus.Token) error {
-	return h.change(ctx, "remove a history", topic, h.store.Pick(scriptDelete), string(topic), string(by))
+	return h.change(ctx, "remove a history", topic, scriptDelete, string(topic), string(by))
 }
 
-func (h *History) change(ctx context.Context, what string, topic bus.TopicName, script *rdb.Script, args ...any) error {
+func (h *History) change(ctx context.Context, what string, topic bus.TopicName, script fence.Script, args ...any) error {
 	if topic.Validate() != nil { // those of the Ruby original may have the name of another key
 		return bus.ErrTopicUnknown
 	}
-	change := h.redis.Change(ctx, script, args...)
+	change := h.store.Fenced(ctx, script, args...)
 	if change.Err == nil && !change.Changed {
 		return refused(what, change.Text(0))
 	}

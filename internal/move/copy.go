@@ -51,7 +51,7 @@ func (m *mover) copyTokens(ctx context.Context, from, to *picture) error {
 		if err != nil {
 			return err
 		}
-		m.changed()
+		m.changed(1)
 	}
 	return nil
 }
@@ -74,11 +74,11 @@ func (m *mover) copyTopics(ctx context.Context, from, to *picture) error {
 			for _, name := range some {
 				t := from.topics[name]
 				args = append(args, string(name), t.publisher, t.counter, t.last, t.owner)
-				m.changed()
 			}
-			if change := m.to.partitions[number].Change(ctx, scriptTopics, args...); change.Err != nil {
-				return rdb.Wrap("copy topics", change.Err)
+			if err := m.to.All()[number].Change(ctx, "copy topics", scriptTopics, args...); err != nil {
+				return err
 			}
+			m.changed(len(some))
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func (m *mover) copySubscribers(ctx context.Context, from, to *picture) error {
 		}
 		err := m.copySubscriber(ctx, token, sub)
 		if errors.Is(err, bus.ErrTokenUnknown) && from.tokens[token] == "" {
-			if !m.from.marks[0].isClosed {
+			if !m.from.first().isClosed {
 				continue // it was registered just now: it will be copied by the switch, if not before
 			}
 			err = errors.New("a subscriber of the old bus has a token that is not registered: rtm doctor --fix removes it")
@@ -100,7 +100,7 @@ func (m *mover) copySubscribers(ctx context.Context, from, to *picture) error {
 		if err != nil {
 			return err
 		}
-		m.changed()
+		m.changed(1)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (m *mover) copySubscriber(ctx context.Context, token bus.Token, sub *subscr
 	if err := m.to.Of(token).Change(ctx, "copy subscriber", scriptBegin, string(token)); err != nil {
 		return err
 	}
-	if err := m.to.Subscribe(ctx, token, sub.subscription(), m.now()); err != nil {
+	if err := m.to.Subscribe(ctx, token, sub.subscription(), m.Now()); err != nil {
 		return err
 	}
 	return m.to.Of(token).Change(ctx, "hold subscriber", scriptHold, string(token), sub.pausedUntil,
@@ -149,7 +149,7 @@ func (m *mover) removeOthers(ctx context.Context, from, to *picture) error {
 		if err := m.to.Of(token).DeleteSubscriber(ctx, token); err != nil && !errors.Is(err, bus.ErrNotSubscribed) {
 			return err
 		}
-		m.changed()
+		m.changed(1)
 	}
 	tokens := maps.Clone(to.torn) // some partitions may know one that its own does not know any more
 	for token := range to.tokens {
@@ -162,7 +162,7 @@ func (m *mover) removeOthers(ctx context.Context, from, to *picture) error {
 		if err := m.to.DeleteToken(ctx, token); err != nil {
 			return err
 		}
-		m.changed()
+		m.changed(1)
 	}
 	for name := range to.topics {
 		if _, is := from.topics[name]; is {
@@ -171,7 +171,7 @@ func (m *mover) removeOthers(ctx context.Context, from, to *picture) error {
 		if err := m.to.DeleteTopic(ctx, name, ""); err != nil && !errors.Is(err, bus.ErrTopicUnknown) {
 			return err
 		}
-		m.changed()
+		m.changed(1)
 	}
 	return m.forgetHeld(ctx, from)
 }
@@ -206,7 +206,7 @@ func (m *mover) copyHistories(ctx context.Context) error {
 		return err
 	}
 	for name, status := range from {
-		if err := history.New(m.to.Home(name)).Put(ctx, name, "", status.Limits, m.now()); err != nil {
+		if err := history.New(m.to.Home(name)).Put(ctx, name, "", status.Limits, m.Now()); err != nil {
 			return err
 		}
 	}

@@ -27,13 +27,6 @@ type Waiting struct {
 // drain releases the subscribers for whom nothing is left on the old bus. What clients have changed
 // since the switch holds there too.
 func (m *mover) drain(ctx context.Context) error {
-	// A failover may have opened what was closed, and a switch may have been broken off at its end.
-	if err := m.from.setMark(ctx, m.mark(oldBus, true), m.from.all...); err != nil {
-		return err
-	}
-	if err := m.to.setMark(ctx, m.mark(newBus, false), m.to.unlike(m.mark(newBus, false))...); err != nil {
-		return err
-	}
 	held, err := m.to.heldTokens(ctx)
 	if err != nil {
 		return err
@@ -85,7 +78,7 @@ func (m *mover) listWaiting(queued *queued, from, to *picture, held []bus.Token)
 		}
 		waiting.Name = bus.PublicName(token, from.tokens[token])
 		sub := to.subscribers[token]
-		waiting.Paused = sub != nil && rdb.Integer(sub.pausedUntil, 0) > m.now().UnixMilli()
+		waiting.Paused = sub != nil && rdb.Integer(sub.pausedUntil, 0) > m.Now().UnixMilli()
 		m.report.Waiting = append(m.report.Waiting, waiting)
 	}
 }
@@ -113,7 +106,7 @@ func (m *mover) followOne(ctx context.Context, token bus.Token, was, is *subscri
 	if !was.equal(is.settings, false) {
 		change := is.subscription()
 		change.Topics = nil
-		if err := st.PatchSubscriber(ctx, token, change, m.now()); err != nil {
+		if err := st.PatchSubscriber(ctx, token, change, m.Now()); err != nil {
 			return err
 		}
 		if err := st.Change(ctx, "change secrets", scriptSecrets, string(token), is.secrets, bus.NewPlan()); err != nil {

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/fence"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
@@ -25,13 +26,23 @@ func TestMain(m *testing.M) { rdbtest.Main(m) }
 // layouts are those between which tests move a bus: the number of partitions, 0 for one Redis.
 var layouts = []struct{ from, to int }{{0, 3}, {3, 0}, {3, 5}}
 
-// eachLayout runs a test with an old and a new bus of each layout, on both engines.
+// eachLayout runs a test with an old and a new bus of each layout; on both engines if both have
+// partitions, else on the embedded one.
 func eachLayout(t *testing.T, test func(t *testing.T, from, to *side)) {
 	for _, of := range layouts {
 		t.Run(fmt.Sprintf("%d to %d", of.from, of.to), func(t *testing.T) {
-			eachOf(t, of.from, of.to, test)
+			if of.from > 0 && of.to > 0 {
+				eachOf(t, of.from, of.to, test)
+			} else {
+				test(t, embedded(t, of.from), embedded(t, of.to))
+			}
 		})
 	}
+}
+
+func embedded(t *testing.T, partitions int) *side {
+	t.Helper()
+	return newSide(t, rdbtest.Embedded(t).Open(t), partitions)
 }
 
 // eachOf is [eachLayout] for one layout.
@@ -174,6 +185,13 @@ func requireRun(from, to *side, phase move.Phase, adjust ...func(*move.Options))
 	require.NoError(from.t, err)
 	require.Equal(from.t, phase, report.Phase)
 	return report
+}
+
+// moveOf is the UID of the move that a bus is of, as its first partition says; empty if of none.
+func moveOf(s *side) string {
+	first := s.partitions[0]
+	parts := strings.Split(first.HGet(s.t.Context(), first.Namespace()+"plans", fence.Field).Val()+"///", "/")
+	return parts[2]
 }
 
 // requireSound requires the invariants of both.

@@ -127,14 +127,13 @@ func moveUnderLoad(t *testing.T, from, to *side) {
 func (l *load) runUntil(steps int, isSwitch bool) error {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	defer cancel()
-	_, err := move.Run(ctx, move.Options{
-		From: l.buses[0].partitions, To: l.buses[1].partitions, Switch: isSwitch,
-		Step: func(string) {
-			if steps--; steps == 0 {
-				cancel()
-			}
-		},
+	o := move.Options{From: l.buses[0].partitions, To: l.buses[1].partitions, Switch: isSwitch}
+	o.AtSteps(func(string) {
+		if steps--; steps == 0 {
+			cancel()
+		}
 	})
+	_, err := move.Run(ctx, o)
 	return err
 }
 

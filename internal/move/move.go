@@ -2,6 +2,8 @@ package move
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"routemaster/internal/bus"
@@ -20,8 +22,8 @@ type Options struct {
 	Version string
 	// Now is the clock, that of the host if it is nil.
 	Now func() time.Time
-	// Step, if given, is called after some steps, by their name. Tests break off there.
-	Step func(name string)
+
+	step func(name string) // what tests do after a step, by its name
 }
 
 // Phase is how far a move is after a run.
@@ -68,36 +70,32 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &mover{Options: o, from: newSide(o.From), to: newSide(o.To), now: o.Now}
-	if err := m.run(ctx); err != nil {
-		return m.report, err
+	if o.step == nil {
+		o.step = func(string) {}
 	}
-	return m.report, m.look(ctx)
+	m := &mover{Options: o, from: newSide(o.From, o.step), to: newSide(o.To, o.step), runID: newID()}
+	err := m.run(ctx)
+	if err == nil {
+		err = m.look(ctx)
+	}
+	if errors.Is(err, bus.ErrMoving) { // see [fence.Script]
+		err = fmt.Errorf("%w (%v)", errOvertaken, err)
+	}
+	return m.report, err
 }
 
 // mover is one run.
 type mover struct {
 	Options
-	from, to *side
-	now      func() time.Time
-	id       string // the UID of the move
-	report   Report
+	from, to  *side
+	id, runID string // the UIDs of the move and of the run
+	report    Report
 }
 
-func newID() string { return string(bus.NewBatchID()) }
-
-func (m *mover) mark(is role, isClosed bool) mark { return mark{isClosed, is, m.id} }
-
-// changed counts something that was written.
-func (m *mover) changed() {
-	m.report.Changed++
+// changed counts what was written.
+func (m *mover) changed(n int) {
+	m.report.Changed += n
 	m.step("copied")
-}
-
-func (m *mover) step(name string) {
-	if m.Step != nil {
-		m.Step(name)
-	}
 }
 
 func (m *mover) run(ctx context.Context) error {
@@ -105,21 +103,25 @@ func (m *mover) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case is == unmatching:
-		return errUnmatching
 	case m.Cancel:
 		return m.cancel(ctx, is)
-	case is == switched:
+	case is == elsewhere:
+		return errElsewhere
+	case is == cancelling:
+		return errCancelling
+	case is == draining:
 		return m.goOn(ctx)
 	case is == finished:
 		return m.finish(ctx)
 	case is == broken && !m.Switch:
 		return errBroken
 	}
-	if err := m.from.requireMovable(ctx); err != nil {
-		return err
+	if is != broken { // else it is opened first
+		if err := m.requireMovable(ctx); err != nil {
+			return err
+		}
 	}
-	if err := m.begin(ctx); err != nil {
+	if err := m.begin(ctx, is); err != nil {
 		return err
 	}
 	if m.Switch {
@@ -135,21 +137,12 @@ func (m *mover) run(ctx context.Context) error {
 	return m.copy(ctx)
 }
 
-// cancel ends a move before its switch. What was copied stays in the new bus, which stays closed.
-func (m *mover) cancel(ctx context.Context, is state) error {
-	switch is {
-	case fresh:
-		return errNothing
-	case switched, finished:
-		return errSwitched
-	}
-	m.report.Phase = Cancelled
-	return m.from.setMark(ctx, mark{}, m.from.all...)
-}
-
 // goOn drains the old bus, and ends the move when that is done.
 func (m *mover) goOn(ctx context.Context) error {
 	m.report.Phase = Draining
+	if err := m.open(ctx); err != nil {
+		return fmt.Errorf("the switch was not ended, and cannot be undone; publishers get 503 in part: run rtm move again: %w", err)
+	}
 	if err := m.drain(ctx); err != nil || len(m.report.Waiting) > 0 {
 		return err
 	}
@@ -157,20 +150,39 @@ func (m *mover) goOn(ctx context.Context) error {
 	if err := m.from.requireMovable(ctx); err != nil {
 		return err
 	}
-	// The old bus says first that all is over: it stays closed for ever.
-	if err := m.from.setMark(ctx, m.mark(leftBus, true), m.from.all...); err != nil {
-		return err
-	}
 	return m.finish(ctx)
 }
 
-// finish removes the marks of a move that is over.
-func (m *mover) finish(ctx context.Context) error {
-	m.report.Phase = Over
-	if err := m.from.setMark(ctx, m.mark(leftBus, true), m.from.unlike(m.mark(leftBus, true))...); err != nil {
+// open opens the new bus, after the old one has said that there is no way back. A failover may have
+// undone either later.
+func (m *mover) open(ctx context.Context) error {
+	if err := m.from.become(ctx, m.mark(switchedBus)); err != nil {
 		return err
 	}
-	return m.to.setMark(ctx, mark{}, m.to.unlike(mark{})...)
+	return m.to.become(ctx, m.mark(newBus))
+}
+
+// finish ends a move that is over: the old bus stays closed for ever, the new one forgets it all.
+func (m *mover) finish(ctx context.Context) error {
+	m.report.Phase = Over
+	if err := m.from.become(ctx, m.mark(overBus)); err != nil {
+		return err
+	}
+	held, err := m.to.heldTokens(ctx)
+	if err != nil {
+		return err
+	}
+	if len(held) > 0 { // by a mistake of ours; they would be for ever
+		if err := m.to.become(ctx, m.mark(newBus)); err != nil {
+			return err
+		}
+	}
+	for _, token := range held {
+		if err := m.release(ctx, token, &subscriber{}); err != nil {
+			return err
+		}
+	}
+	return m.to.become(ctx, mark{})
 }
 
 // look counts what stays behind, and who runs.
@@ -191,10 +203,10 @@ func (m *mover) look(ctx context.Context) error {
 	for _, status := range kept {
 		m.report.History += status.Events
 	}
-	if m.report.OldWebs, m.report.OldWorkers, err = m.from.countProcesses(ctx, m.now()); err != nil {
+	if m.report.OldWebs, m.report.OldWorkers, err = m.from.countProcesses(ctx, m.Now()); err != nil {
 		return err
 	}
-	m.report.NewWebs, m.report.NewWorkers, err = m.to.countProcesses(ctx, m.now())
+	m.report.NewWebs, m.report.NewWorkers, err = m.to.countProcesses(ctx, m.Now())
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/fence"
 )
 
 //go:embed lua
@@ -13,9 +14,10 @@ var luaFiles embed.FS
 
 var library = slices.Concat(store.Library, rdb.Library{rdb.ReadLua(luaFiles, "lib")})
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header says what it takes, returns and keeps. All but the first return
+// {0, 'moving'} besides, and change nothing, if the bus has another mark than this run has set.
 var (
-	scriptMark    = newScript("mark")
+	scriptMark    = rdb.NewScript(library, rdb.ReadLua(luaFiles, "mark"))
 	scriptTopics  = newScript("topics_put")
 	scriptBegin   = newScript("copy_begin")
 	scriptHold    = newScript("subscriber_hold")
@@ -23,4 +25,4 @@ var (
 	scriptSecrets = newScript("secrets_follow")
 )
 
-func newScript(name string) *rdb.Script { return rdb.NewScript(library, rdb.ReadLua(luaFiles, name)) }
+func newScript(name string) fence.Script { return fence.New(library, rdb.ReadLua(luaFiles, name)) }

@@ -23,18 +23,25 @@ type side struct {
 	partitions []*rdb.Partition
 	keys       []store.Keys // of each partition
 	marks      []mark       // of each partition, as they were read
-	all        []int        // the numbers of the partitions
+	step       func(name string)
 }
 
-func newSide(partitions []*rdb.Partition) *side {
-	s := &side{partitions: partitions}
+func newSide(partitions []*rdb.Partition, step func(name string)) *side {
+	s := &side{partitions: partitions, step: step}
+	for _, p := range partitions {
+		s.keys = append(s.keys, store.Keys{Namespace: p.Namespace()})
+	}
+	s.useMark(mark{})
+	return s
+}
+
+// useMark has all that is written from now on need a mark: see [fence.Script].
+func (s *side) useMark(m mark) {
 	var all []*store.Store
-	for i, p := range partitions {
-		all = append(all, store.New(p, store.Options{Mover: true}))
-		s.keys, s.all = append(s.keys, store.Keys{Namespace: p.Namespace()}), append(s.all, i)
+	for _, p := range s.partitions {
+		all = append(all, store.New(p, store.Options{Mark: m.String()}))
 	}
 	s.Stores = stores.New(all...)
-	return s
 }
 
 // requireEmpty fails unless the bus is new: what it had would be mixed up with what is moved.
@@ -115,5 +122,5 @@ func (s *side) requireVersion(ctx context.Context, version string, now time.Time
 		return nil
 	}
 	return fmt.Errorf("%s %d on %s is of the version %q and this is %q: it may not know of moves, and would take publishes that are lost; "+
-		"have all processes run one version", all[i].Kind, all[i].PID, all[i].Host, all[i].Version, version)
+		"have all processes run one version (or it has stopped less than a minute ago: then wait that long)", all[i].Kind, all[i].PID, all[i].Host, all[i].Version, version)
 }

@@ -45,15 +45,14 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 		for at := 0; ; at++ {
 			ctx, cancel := context.WithCancel(t.Context())
 			steps := 0
-			report, err := move.Run(ctx, move.Options{
-				From: from.partitions, To: to.partitions, Switch: at > 8, Now: from.clock,
-				Step: func(string) {
-					publish()
-					if steps++; steps > at%9 {
-						cancel()
-					}
-				},
+			o := move.Options{From: from.partitions, To: to.partitions, Switch: at > 14, Now: from.clock}
+			o.AtSteps(func(string) {
+				publish()
+				if steps++; steps > at%15 {
+					cancel()
+				}
 			})
+			report, err := move.Run(ctx, o)
 			cancel()
 			publish()
 			take(to)
@@ -62,7 +61,7 @@ func TestAMoveThatIsBrokenOff(t *testing.T) {
 			} else if report.Phase == move.Over {
 				break
 			}
-			if at > 20 {
+			if at > 30 {
 				take(from)
 			}
 			require.Less(t, at, 100, "the move does not end")
@@ -83,7 +82,7 @@ func TestASwitchThatFails(t *testing.T) {
 		requireRun(from, to, move.Copied)
 		closed := 0
 		_, err := run(from, to, doSwitch, func(o *move.Options) {
-			o.Step = func(step string) {
+			o.AtSteps(func(step string) {
 				if step != "closed" {
 					return
 				}
@@ -91,7 +90,7 @@ func TestASwitchThatFails(t *testing.T) {
 				require.ErrorIs(t, from.publish("widgets", 6, 6), bus.ErrMoving)
 				_, err := to.partitions[1].Hold(t.Context(), 0)
 				require.NoError(t, err)
-			}
+			})
 		})
 		require.ErrorIs(t, err, bus.ErrUnavailable)
 		require.ErrorContains(t, err, "not switched, the old bus is open")
@@ -196,9 +195,12 @@ func TestWhatIsRefused(t *testing.T) {
 		heartbeat := samples.NewHeartbeat(first, overview.Process{Kind: "web", Version: "older"}, nil, from.clock)
 		require.NoError(t, heartbeat.Beat(ctx))
 		isNow := func(o *move.Options) { o.Version = "newer" }
-		report := requireRun(from, to, move.Copied, isNow)
-		assert.Equal(t, 1, report.OldWebs)
 		refused(`is of the version "older" and this is "newer"`, from, to, doSwitch, isNow)
+		assert.Equal(t, 1, requireRun(from, to, move.Copied).OldWebs)
+		heartbeat.Leave()
+		heartbeat = samples.NewHeartbeat(to.partitions[0], overview.Process{Kind: "web", Version: "older"}, nil, from.clock)
+		require.NoError(t, heartbeat.Beat(ctx))
+		refused(`is of the version "older" and this is "newer"`, from, to, isNow)
 		heartbeat.Leave()
 
 		first.SAdd(ctx, "work:types", "paint-widgets")
@@ -225,11 +227,11 @@ func TestHistoriesBeginAnew(t *testing.T) {
 		require.NoError(t, from.publish("widgets", 6, 8))
 		assert.Equal(t, int64(3), requireRun(from, to, move.Copied).History)
 		_, err := run(from, to, doSwitch, func(o *move.Options) { // it fails, and more is published
-			o.Step = func(step string) {
+			o.AtSteps(func(step string) {
 				if step == "closed" {
 					from.partitions[0].SAdd(ctx, from.partitions[0].Namespace()+"work:types", "paint-widgets")
 				}
-			}
+			})
 		})
 		require.Error(t, err)
 		from.partitions[0].Del(ctx, from.partitions[0].Namespace()+"work:types")

@@ -5,62 +5,77 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"routemaster/internal/bus"
 )
 
 // reopenTimeout is how long a switch that has failed tries to open the old bus again.
 const reopenTimeout = 10 * time.Second
 
-// begin marks both buses. The old one comes first: the new one has what it is copied from in its
-// mark.
-func (m *mover) begin(ctx context.Context) error {
-	if m.id == "" {
+// begin marks both buses. The new one is marked first: so an old one that has a mark has no more
+// than one that it may be copied to. What a switch has closed that was broken off is opened. From
+// here on no other run writes to the new bus.
+func (m *mover) begin(ctx context.Context, is state) error {
+	if is == fresh {
 		m.id = newID()
-	}
-	if m.from.marks[0].role == "" {
-		if err := m.from.setMark(ctx, m.mark(oldBus, false), 0); err != nil {
+		if _, is := m.to.find(spareBus); !is {
+			if err := m.to.requireEmpty(ctx); err != nil {
+				return err
+			}
+		}
+		if err := m.to.become(ctx, m.mark(spareBus)); err != nil {
 			return err
 		}
 	}
-	fresh := m.to.unlike(m.mark(newBus, true))
-	if len(fresh) == len(m.to.all) {
-		if err := m.to.requireEmpty(ctx); err != nil {
-			return err
+	if err := m.from.become(ctx, m.mark(oldBus)); err != nil {
+		if m.from.first() == m.to.first() {
+			return errors.Join(errSame, m.to.become(ctx, mark{}))
 		}
+		return err
 	}
-	return m.to.setMark(ctx, m.mark(newBus, true), fresh...)
+	return m.to.become(ctx, m.ofRun(newBus))
 }
 
-// switchOver has publishes go to the new bus from now on. Until the last step begins, whatever
-// fails has the old bus opened again.
+// switchOver has publishes go to the new bus from now on. Until the old one says so, whatever fails
+// has it opened again.
 func (m *mover) switchOver(ctx context.Context) error {
-	if err := m.from.requireVersion(ctx, m.Version, m.now()); err != nil {
+	err := m.requireMovable(ctx)
+	if err == nil {
+		err = m.copy(ctx) // what takes long is done while the old bus is open
+	}
+	if err == nil {
+		err = m.close(ctx)
+	}
+	if err == nil {
+		// The step that decides: after it nobody can open the old bus any more.
+		err = m.from.setMark(ctx, 0, m.ofRun(oldBus), m.mark(switchedBus))
+	}
+	if err == nil {
+		return nil
+	}
+	reopening, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
+	defer cancel()
+	failed := m.reopen(reopening)
+	switch now := m.from.first(); {
+	case failed != nil:
+		return fmt.Errorf("%w; and the old bus may be closed, then publishers get 503: run this again, or rtm move --cancel (%w)", err, failed)
+	case now == m.mark(switchedBus):
+		return fmt.Errorf("the switch was not ended, and cannot be undone; publishers get 503: run rtm move again: %w", err)
+	case now != m.mark(oldBus) && !errors.Is(err, errOvertaken):
+		return fmt.Errorf("%w (%w)", errOvertaken, err)
+	case now != m.mark(oldBus):
 		return err
 	}
-	// What takes long is done while the old bus is open.
-	if err := m.copy(ctx); err != nil {
-		return err
-	}
-	if err := m.close(ctx); err != nil {
-		reopening, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
-		defer cancel()
-		if failed := m.reopen(reopening); failed != nil {
-			return fmt.Errorf("%w; and the old bus is closed, publishers get 503: run this again, or rtm move --cancel (%w)", err, failed)
-		}
-		return fmt.Errorf("not switched, the old bus is open: %w", err)
-	}
-	if err := m.to.setMark(ctx, m.mark(newBus, false), m.to.all...); err != nil {
-		return fmt.Errorf("the switch was not ended, and cannot be undone; publishers get 503 in part: run rtm move again: %w", err)
-	}
-	return nil
+	return fmt.Errorf("not switched, the old bus is open: %w", err)
 }
 
 // close closes the old bus, and copies what has changed since it was copied.
 func (m *mover) close(ctx context.Context) error {
-	if err := m.from.setMark(ctx, m.mark(oldBus, true), m.from.all...); err != nil {
+	if err := m.from.become(ctx, m.ofRun(oldBus)); err != nil {
 		return err
 	}
 	m.step("closed")
-	if err := m.from.requireMovable(ctx); err != nil {
+	if err := m.requireMovable(ctx); err != nil {
 		return err
 	}
 	if err := m.copy(ctx); err != nil {
@@ -69,17 +84,56 @@ func (m *mover) close(ctx context.Context) error {
 	return m.copyHistories(ctx)
 }
 
-// reopen opens the old bus, of a switch that was not ended.
+// reopen opens what this run has closed of the old bus, and nothing else.
 func (m *mover) reopen(ctx context.Context) error {
-	return m.from.setMark(ctx, m.mark(oldBus, false), m.from.all...)
+	for i := range m.from.partitions {
+		err := m.from.setMark(ctx, i, m.ofRun(oldBus), m.mark(oldBus))
+		if err != nil && !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+	return nil
 }
 
-// Errors of a run that is refused.
-var (
-	errSwitched   = errors.New("publishes go to the new bus already, so that cannot be undone: to go back, move it back when all is over")
-	errNothing    = errors.New("nothing is being moved between these two")
-	errUnmatching = errors.New("these two are not the buses of one move: one of them moves from or to another Redis, " +
-		"or --from and --to were mixed up")
-	errBroken = errors.New("a switch was broken off, and publishers get 503: run rtm move --switch to end it, " +
-		"or rtm move --cancel to go on with the old bus")
-)
+// cancel ends a move before its switch. What was copied stays in the new bus, which stays closed,
+// and may be taken by another move.
+func (m *mover) cancel(ctx context.Context, is state) error {
+	switch is {
+	case fresh:
+		return errNothing
+	case draining, finished:
+		return errSwitched
+	}
+	m.report.Phase = Cancelled
+	if err := m.from.become(ctx, m.mark(cancelledBus)); err != nil {
+		return err
+	}
+	if m.to.first().move == m.id {
+		if err := m.to.become(ctx, m.mark(spareBus)); err != nil {
+			return fmt.Errorf("the old bus is open, but the move is not cancelled yet, run this again: %w", err)
+		}
+	}
+	return m.from.become(ctx, mark{})
+}
+
+// requireMovable fails while the old bus has what is not moved, and must not be lost, or a process
+// of either may not know of moves.
+func (m *mover) requireMovable(ctx context.Context) error {
+	if err := m.from.requireMovable(ctx); err != nil {
+		return err
+	}
+	if err := m.from.requireVersion(ctx, m.Version, m.Now()); err != nil {
+		return err
+	}
+	return m.to.requireVersion(ctx, m.Version, m.Now())
+}
+
+func newID() string { return string(bus.NewBatchID()) }
+
+// mark is that of a role which does not depend on a run.
+func (m *mover) mark(is role) mark {
+	return mark{isClosed: is == spareBus || is == switchedBus || is == overBus, role: is, move: m.id}
+}
+
+// ofRun is the mark of a bus that this run has closed.
+func (m *mover) ofRun(is role) mark { return mark{isClosed: true, role: is, move: m.id, run: m.runID} }

@@ -108,7 +108,7 @@ func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signatu
 
 // put stores a subscriber's secrets in place of what they were before, or fails with errChanged.
 func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string) error {
-	change := s.redis.Change(ctx, s.store.Pick(scriptPut), string(token), before, after, bus.NewPlan())
+	change := s.store.Fenced(ctx, scriptPut, string(token), before, after, bus.NewPlan())
 	switch {
 	case change.Err != nil:
 		return rdb.Wrap("change secrets", change.Err)
@@ -116,8 +116,6 @@ func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string
 		return nil
 	case change.Text(0) == "changed":
 		return errChanged
-	case change.Text(0) == "moving":
-		return bus.ErrMoving
 	}
 	return bus.ErrNotSubscribed
 }

@@ -18,14 +18,11 @@ import (
 // unless a rotation was begun before, which then goes on with its token. RotateToken fails with
 // [bus.ErrTokenUnknown] or [bus.ErrUnavailable], also while a move holds the client's subscriber.
 func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bus.Token, name bus.ClientName, err error) {
-	change := s.redis.Change(ctx, s.Pick(scriptTokenRotate), string(old), string(fresh))
-	switch {
-	case change.Err != nil:
-		return "", "", rdb.Wrap("rotate token", change.Err)
-	case !change.Changed:
+	change := s.Fenced(ctx, scriptTokenRotate, string(old), string(fresh))
+	if change.Err == nil && !change.Changed {
 		return "", "", s.refusal("rotate token", change.Text(0))
 	}
-	return bus.Token(change.Text(1)), bus.ClientName(change.Text(0)), nil
+	return bus.Token(change.Text(1)), bus.ClientName(change.Text(0)), rdb.Wrap("rotate token", change.Err)
 }
 
 // Relabelling says how far the batches of a token that is being changed have been relabelled. A

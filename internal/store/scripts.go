@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"embed"
 	"slices"
 
@@ -18,7 +19,7 @@ var (
 	scriptTopicInherit          = newScript("topic_inherit")
 	scriptTopicSweep            = newScript("topic_sweep")
 	scriptIdempotencyDrop       = newScript("idempotency_drop")
-	scriptTokenRotated          = newScript("token_rotated")
+	scriptTokenRotated          = newUnfenced("token_rotated")
 	scriptTokenRelabel          = newScript("token_relabel")
 	scriptBatchDrop             = newScript("batch_drop")
 	scriptTopicDelete           = newFenced("topic_delete")
@@ -39,7 +40,7 @@ var Library = slices.Concat(queue.Library, library)
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
 var library = rdb.Library{lua(
-	"lib/keys", "lib/moves", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
+	"lib/keys", "lib/fence", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
 	"lib/append", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
 )}
@@ -47,11 +48,12 @@ var library = rdb.Library{lua(
 // Outboxes is the part of [Library] that is about outboxes.
 var Outboxes = lua("lib/outboxes")
 
-func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
+func lua(names ...string) string           { return rdb.ReadLua(luaFiles, names...) }
+func newScript(name string) *rdb.Script    { return rdb.NewScript(Library, lua(name)) }
+func newFenced(name string) fence.Script   { return fence.New(Library, lua(name)) }
+func newUnfenced(name string) fence.Script { return fence.Unfenced(Library, lua(name)) }
 
-func newFenced(name string) fence.Script { return fence.New(Library, lua(name)) }
-
-// Pick is the script that this store is to run.
-func (s *Store) Pick(of fence.Script) *rdb.Script { return of.For(s.isMover) }
-
-func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
+// Fenced runs a script that changes something for a client: [Store.Change] also says why not.
+func (s *Store) Fenced(ctx context.Context, script fence.Script, args ...any) rdb.Change {
+	return script.Change(ctx, s.redis, s.mark, args...)
+}

@@ -11,7 +11,7 @@ import (
 // that do not exist are created, without a publisher. It fails with [bus.ErrTokenUnknown], a
 // [bus.TopicLimitError] or [bus.ErrUnavailable].
 func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
-	return s.Change(ctx, "subscribe", s.Pick(scriptSubscriberPut), s.subscriptionArgs(token, sub, true, now)...)
+	return s.Change(ctx, "subscribe", scriptSubscriberPut, s.subscriptionArgs(token, sub, true, now)...)
 }
 
 // subscriptionArgs are the arguments of lua/lib/subscriptions.lua.
@@ -50,29 +50,29 @@ func subscriptionFields(sub bus.Subscription) (fields []any) {
 // [Store.Subscribe].
 func (s *Store) PatchSubscriber(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
 	args := s.subscriptionArgs(token, sub, sub.Topics != nil, now)
-	return s.Change(ctx, "change subscriber", s.Pick(scriptSubscriberPatch), args...)
+	return s.Change(ctx, "change subscriber", scriptSubscriberPatch, args...)
 }
 
 // Pause has nothing but test events be delivered to a subscriber until a time, or [bus.Forever].
 // What is in flight ends. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Store) Pause(ctx context.Context, token bus.Token, until time.Time) error {
-	return s.Change(ctx, "pause subscriber", s.Pick(scriptSubscriberPause), string(token), until.UnixMilli())
+	return s.Change(ctx, "pause subscriber", scriptSubscriberPause, string(token), until.UnixMilli())
 }
 
 // Resume ends a subscriber's pause, if there is one. It fails with [bus.ErrNotSubscribed] or
 // [bus.ErrUnavailable].
 func (s *Store) Resume(ctx context.Context, token bus.Token) error {
-	return s.Change(ctx, "resume subscriber", s.Pick(scriptSubscriberResume), string(token))
+	return s.Change(ctx, "resume subscriber", scriptSubscriberResume, string(token))
 }
 
 // Unsubscribe ends one subscription. It fails with [bus.ErrTopicUnknown], [bus.ErrNotSubscribed]
 // or [bus.ErrUnavailable].
 func (s *Store) Unsubscribe(ctx context.Context, token bus.Token, name bus.TopicName) error {
-	return s.Change(ctx, "unsubscribe", s.Pick(scriptSubscriberUnsubscribe), string(token), string(name))
+	return s.Change(ctx, "unsubscribe", scriptSubscriberUnsubscribe, string(token), string(name))
 }
 
 // DeleteSubscriber removes a subscriber and its subscriptions. Its batches are dropped as they
 // come up. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
-	return s.Change(ctx, "delete subscriber", s.Pick(scriptSubscriberDelete), string(token))
+	return s.Change(ctx, "delete subscriber", scriptSubscriberDelete, string(token))
 }

@@ -49,12 +49,12 @@ func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, b
 // PutToken registers a client's token, which may be registered for it already. It fails with
 // [bus.ErrTokenTaken] or [bus.ErrUnavailable].
 func (s *Store) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return s.Change(ctx, "add token", s.Pick(scriptTokenPut), string(token), string(name))
+	return s.Change(ctx, "add token", scriptTokenPut, string(token), string(name))
 }
 
 // AddToken registers a client's token unless it is registered, under whatever name.
 func (s *Store) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return s.Change(ctx, "add token", s.Pick(scriptTokenAdd), string(token), string(name))
+	return s.Change(ctx, "add token", scriptTokenAdd, string(token), string(name))
 }
 
 // DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics
@@ -63,7 +63,7 @@ func (s *Store) DeleteToken(ctx context.Context, token bus.Token) error {
 	if err := s.bequeath(ctx, token); err != nil {
 		return rdb.Wrap("delete token", err)
 	}
-	return s.Change(ctx, "delete token", s.Pick(scriptTokenDelete), string(token))
+	return s.Change(ctx, "delete token", scriptTokenDelete, string(token))
 }
 
 // bequeath notes whose the topics of a token are before it goes, a slice at a time, and gives them

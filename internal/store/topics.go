@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store/fence"
 	"routemaster/internal/wire"
 )
 
@@ -152,8 +153,8 @@ func (s *Store) refusal(what, word string) error {
 
 // Change runs a script that changes something for a client, or says why not: for packages beside
 // the store too.
-func (s *Store) Change(ctx context.Context, what string, script *rdb.Script, args ...any) error {
-	change := s.redis.Change(ctx, script, args...)
+func (s *Store) Change(ctx context.Context, what string, script fence.Script, args ...any) error {
+	change := s.Fenced(ctx, script, args...)
 	if change.Err == nil && !change.Changed {
 		return s.refusal(what, change.Text(0))
 	}
@@ -164,7 +165,7 @@ func (s *Store) Change(ctx context.Context, what string, script *rdb.Script, arg
 // name of by, its publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
 // [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Token) error {
-	return s.Change(ctx, "delete topic", s.Pick(scriptTopicDelete), string(name), string(by))
+	return s.Change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
 }
 
 // unusedTopicTTL is for how long a topic stays without publisher, subscriber and event.

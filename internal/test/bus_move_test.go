@@ -17,8 +17,8 @@ import (
 )
 
 // TestABusMovesToACluster while publishers send to a web of the old bus and to one of the new in
-// turn, whichever takes events, and one of two subscribers is paused until after the switch. Each gets
-// every event once, those of a topic in order.
+// turn, whichever takes events, and one of two subscribers is paused until after the switch. Each
+// gets every event once, those of a topic in order.
 func TestABusMovesToACluster(t *testing.T) {
 	t.Parallel()
 	old := bustest.Start(t, rdbtest.Real(t))

@@ -38,14 +38,16 @@ var luaFiles embed.FS
 var (
 	scriptRelayPut     = newScript("relay_put")
 	scriptRelayConfirm = newScript("relay_confirm")
-	scriptOutboxOpen   = newScript("outbox_open")
 	scriptOutboxClose  = newScript("outbox_close")
 	scriptDeletionEnd  = newScript("deletion_end")
 	scriptCount        = newScript("subscribers_count")
 )
 
-// scriptDeletionBegin is a client's change.
-var scriptDeletionBegin = fence.New(store.Library, rdb.ReadLua(luaFiles, "deletion_begin"))
+// Those that change something for a client.
+var (
+	scriptDeletionBegin = fence.New(store.Library, rdb.ReadLua(luaFiles, "deletion_begin"))
+	scriptOutboxOpen    = fence.Unfenced(store.Library, rdb.ReadLua(luaFiles, "outbox_open"))
+)
 
 func newScript(name string) *rdb.Script {
 	return rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, name))
@@ -172,11 +174,10 @@ const DeletionTime = 10 * time.Second
 // also while another deletion of the topic runs.
 func (r *Relays) BeginDeletion(ctx context.Context, topic bus.TopicName, by bus.Token) (*Deletion, error) {
 	d := &Deletion{Topic: topic, uid: bus.NewBatchID(), To: map[rdb.Number]DeletionTo{}}
-	change := r.redis.Change(ctx, r.store.Pick(scriptDeletionBegin), string(topic), string(by), string(d.uid), DeletionTime.Milliseconds())
+	change := r.store.Fenced(ctx, scriptDeletionBegin, string(topic), string(by), string(d.uid), DeletionTime.Milliseconds())
 	if change.Err != nil || !change.Changed {
 		return nil, change.Refusal("delete topic", map[string]error{
 			"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "deleting": bus.ErrUnavailable,
-			"moving": bus.ErrMoving,
 		})
 	}
 	for i := 0; i+2 < len(change.Results); i += 3 {

@@ -15,7 +15,6 @@ package stores
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -88,7 +87,7 @@ func (s *Stores) RequireServing(ctx context.Context) error {
 		mark, err := st.Partition().HGet(ctx, plans, fence.Field).Result()
 		return mark, rdb.Wrap("look whether the bus moves", err)
 	})
-	if err == nil && strings.HasPrefix(mark, fence.Closed) {
+	if err == nil && fence.IsClosed(mark) {
 		return bus.ErrMoving
 	}
 	return err

@@ -1,5 +1,6 @@
--- A bus that moves to another Redis: package move. Both have a field in their plans for it. While
--- one of them is closed, it takes no publish and no change by a client.
+-- A bus that moves to another Redis: package move. Both have a field in their plans for it, the
+-- mark. While one of them is closed, it takes no publish and no change by a client. The package
+-- fence in Go has these words too.
 
 local MOVE = '?!' -- no topic has such a name: see tail_field
 local MOVING = { 0, 'moving' }
@@ -11,6 +12,15 @@ local function is_closed(mark) return mark and string.find(mark, 'closed', 1, tr
 -- What a change by a client returns while the bus is closed; else nil.
 local function refused_by_move()
   if is_closed(redis.call('HGET', plans_key(), MOVE)) then return MOVING end
+  return nil
+end
+
+-- The same for package move, whose last argument is the mark that the bus must have: else another
+-- run has gone on. It is removed from the arguments. What moves a bus off a Redis that is full must
+-- not be refused.
+local function refused_to_mover()
+  allow_when_full()
+  if (redis.call('HGET', plans_key(), MOVE) or '') ~= table.remove(ARGV) then return MOVING end
   return nil
 end
 
