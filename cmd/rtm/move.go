@@ -145,6 +145,9 @@ func (m *moving) goOn(ctx context.Context) error {
 		}
 		// What is left is printed when it has changed.
 		if text := fmt.Sprint(report.Phase, report.Waiting); text != last {
+			if err := move.Look(ctx, m.Options, &report); err != nil {
+				return err
+			}
 			m.print(report)
 			last = text
 		}

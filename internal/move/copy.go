@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/rdb"
 )
 
 // copy makes the new bus what the old one is: its tokens, topics and subscribers, of which all are
-// held. What is so already is not written again. Nobody else changes the new bus, which is closed;
-// what the old one has not, the new one must not have either.
+// held. What is so already is not written again. No client and no other run changes the new bus,
+// which is closed; what the old one has not, the new one must not have either.
 func (m *mover) copy(ctx context.Context) error {
 	from, err := m.from.read(ctx)
 	if err != nil {
@@ -26,9 +25,14 @@ func (m *mover) copy(ctx context.Context) error {
 		return err
 	}
 	m.report.Tokens, m.report.Topics, m.report.Subscribers = len(from.tokens), len(from.topics), len(from.subscribers)
-	for _, step := range []func(ctx context.Context, from, to *picture) error{
-		m.copyTokens, m.copyTopics, m.copySubscribers, m.removeOthers,
-	} {
+	renamed, err := m.copyTokens(ctx, from, to)
+	if err == nil && renamed { // what was theirs went with them
+		to, err = m.to.read(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for _, step := range []func(ctx context.Context, from, to *picture) error{m.copyTopics, m.copySubscribers, m.removeOthers} {
 		if err := step(ctx, from, to); err != nil {
 			return err
 		}
@@ -36,7 +40,8 @@ func (m *mover) copy(ctx context.Context) error {
 	return nil
 }
 
-func (m *mover) copyTokens(ctx context.Context, from, to *picture) error {
+// copyTokens returns whether a token was another client's on the new bus.
+func (m *mover) copyTokens(ctx context.Context, from, to *picture) (renamed bool, err error) {
 	for _, token := range slices.Sorted(maps.Keys(from.tokens)) {
 		name := from.tokens[token]
 		if to.tokens[token] == name && !to.torn[token] {
@@ -44,16 +49,17 @@ func (m *mover) copyTokens(ctx context.Context, from, to *picture) error {
 		}
 		err := m.to.PutToken(ctx, token, name)
 		if errors.Is(err, bus.ErrTokenTaken) { // it was removed, and made again for another client
+			renamed = true
 			if err = m.to.DeleteToken(ctx, token); err == nil {
 				err = m.to.PutToken(ctx, token, name)
 			}
 		}
 		if err != nil {
-			return err
+			return renamed, err
 		}
 		m.changed(1)
 	}
-	return nil
+	return renamed, nil
 }
 
 // topicsPerStep is how many topics one step of a script writes.
@@ -62,7 +68,7 @@ const topicsPerStep = 100
 func (m *mover) copyTopics(ctx context.Context, from, to *picture) error {
 	homes := map[rdb.Number][]bus.TopicName{}
 	for _, name := range slices.Sorted(maps.Keys(from.topics)) {
-		if there, is := to.topics[name]; is && there == from.topics[name] {
+		if there, is := to.topics[name]; is && there == from.topics[name].begun() {
 			continue
 		}
 		number := m.to.Home(name).Partition().Number()
@@ -74,6 +80,7 @@ func (m *mover) copyTopics(ctx context.Context, from, to *picture) error {
 			for _, name := range some {
 				t := from.topics[name]
 				args = append(args, string(name), t.publisher, t.counter, t.last, t.owner)
+				args = append(args, t.begun().first, t.events, t.age, t.bytes)
 			}
 			if err := m.to.All()[number].Change(ctx, "copy topics", scriptTopics, args...); err != nil {
 				return err
@@ -114,8 +121,22 @@ func (m *mover) copySubscriber(ctx context.Context, token bus.Token, sub *subscr
 	if err := m.to.Subscribe(ctx, token, sub.subscription(), m.Now()); err != nil {
 		return err
 	}
-	return m.to.Of(token).Change(ctx, "hold subscriber", scriptHold, string(token), sub.pausedUntil,
-		sub.sent, sub.health, sub.tried, sub.secrets, bus.NewPlan())
+	args := []any{string(token), sub.pausedUntil, sub.sent, sub.health, sub.tried, sub.secrets, bus.NewPlan()}
+	return m.to.Of(token).Change(ctx, "hold subscriber", scriptHold, append(args, sub.fields()...)...)
+}
+
+// fields are what a subscription may lack, and the new bus must lack too: names and values.
+func (s settings) fields() (fields []any) {
+	if s.hasUUID {
+		fields = append(fields, "uuid", s.uuid)
+	}
+	if s.timeout != "" {
+		fields = append(fields, "timeout", s.timeout)
+	}
+	if s.maxEvents != "" {
+		fields = append(fields, "max_events", s.maxEvents)
+	}
+	return fields
 }
 
 // subscription is what a client would have to say to get the settings.
@@ -196,37 +217,4 @@ func (m *mover) forgetHeld(ctx context.Context, from *picture) error {
 // old one have shown. It does nothing if it is not held.
 func (m *mover) release(ctx context.Context, token bus.Token, was *subscriber) error {
 	return m.to.Of(token).Change(ctx, "release subscriber", scriptRelease, string(token), was.sent, was.health, was.tried)
-}
-
-// copyHistories has topics keep a history on the new bus that keep one on the old: from the next
-// event on, so the old one must be closed, and their counters copied.
-func (m *mover) copyHistories(ctx context.Context) error {
-	from, err := m.from.histories(ctx)
-	if err != nil {
-		return err
-	}
-	for name, status := range from {
-		if err := history.New(m.to.Home(name)).Put(ctx, name, "", status.Limits, m.Now()); err != nil {
-			return err
-		}
-	}
-	return m.removeHistories(ctx, from)
-}
-
-// removeHistories removes the histories of the new bus but for those of some topics.
-func (m *mover) removeHistories(ctx context.Context, but map[bus.TopicName]history.Status) error {
-	there, err := m.to.histories(ctx)
-	if err != nil {
-		return err
-	}
-	for name := range there {
-		if _, is := but[name]; is {
-			continue
-		}
-		err := history.New(m.to.Home(name)).Delete(ctx, name, "")
-		if err != nil && !errors.Is(err, bus.ErrTopicUnknown) && !errors.Is(err, history.ErrNone) {
-			return err
-		}
-	}
-	return nil
 }

@@ -172,7 +172,11 @@ func run(from, to *side, adjust ...func(*move.Options)) (move.Report, error) {
 	for _, f := range adjust {
 		f(&o)
 	}
-	return move.Run(from.t.Context(), o)
+	report, err := move.Run(from.t.Context(), o)
+	if err == nil {
+		require.NoError(from.t, move.Look(from.t.Context(), o, &report))
+	}
+	return report, err
 }
 
 func doSwitch(o *move.Options) { o.Switch = true }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 )
 
 // Options say what a run does.
@@ -65,7 +67,8 @@ type Report struct {
 }
 
 // Run does the next step of a move, as far as that can be done now. It fails with
-// [bus.ErrUnavailable], or because something is refused; it can be repeated in any case.
+// [bus.ErrUnavailable], or because something is refused; it can be repeated in any case. The report
+// has no figures yet that [Look] adds.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -75,9 +78,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	m := &mover{Options: o, from: newSide(o.From, o.step), to: newSide(o.To, o.step), runID: newID()}
 	err := m.run(ctx)
-	if err == nil {
-		err = m.look(ctx)
-	}
 	if errors.Is(err, bus.ErrMoving) { // see [fence.Script]
 		err = fmt.Errorf("%w (%v)", errOvertaken, err)
 	}
@@ -131,9 +131,6 @@ func (m *mover) run(ctx context.Context) error {
 		return m.goOn(ctx)
 	}
 	m.report.Phase = Copied
-	if err := m.removeHistories(ctx, nil); err != nil { // of a switch that was cancelled
-		return err
-	}
 	return m.copy(ctx)
 }
 
@@ -185,29 +182,52 @@ func (m *mover) finish(ctx context.Context) error {
 	return m.to.become(ctx, mark{})
 }
 
-// look counts what stays behind, and who runs.
-func (m *mover) look(ctx context.Context) error {
-	for i, at := range m.from.partitions {
-		letters, err := at.HVals(ctx, m.from.keys[i].DeadLetterEvents()).Result()
-		if err != nil {
-			return rdb.Wrap("count dead letters", err)
-		}
-		for _, events := range letters {
-			m.report.DeadLetters += rdb.Integer(events, 0)
-		}
+// Look adds to a report what stays behind, and who runs. It fails with [bus.ErrUnavailable].
+func Look(ctx context.Context, o Options, r *Report) (err error) {
+	now := time.Now()
+	if o.Now != nil {
+		now = o.Now()
 	}
-	kept, err := m.from.histories(ctx)
-	if err != nil {
+	from, to := newSide(o.From, o.step), newSide(o.To, o.step)
+	if r.DeadLetters, r.History, err = from.countLeft(ctx); err != nil {
 		return err
 	}
-	for _, status := range kept {
-		m.report.History += status.Events
-	}
-	if m.report.OldWebs, m.report.OldWorkers, err = m.from.countProcesses(ctx, m.Now()); err != nil {
+	if r.OldWebs, r.OldWorkers, err = from.countProcesses(ctx, now); err != nil {
 		return err
 	}
-	m.report.NewWebs, m.report.NewWorkers, err = m.to.countProcesses(ctx, m.Now())
+	r.NewWebs, r.NewWorkers, err = to.countProcesses(ctx, now)
 	return err
+}
+
+// countLeft counts the events in dead letters and in histories.
+func (s *side) countLeft(ctx context.Context) (letters, kept int64, err error) {
+	for i, at := range s.partitions {
+		var sums, fields rdb.Reply[[]string]
+		err := at.Pipelined(ctx, "count what is left behind", func(pipe rdb.Commands) {
+			sums, fields = pipe.HVals(ctx, s.keys[i].DeadLetterEvents()), pipe.HKeys(ctx, s.keys[i].Plans())
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, events := range sums.Val() {
+			letters += rdb.Integer(events, 0)
+		}
+		var lengths []rdb.Reply[int64]
+		err = at.Reads(ctx, "count what is left behind", func(pipe rdb.Commands) {
+			for _, field := range fields.Val() {
+				if topic, is := strings.CutPrefix(field, store.HistoryField("")); is {
+					lengths = append(lengths, pipe.LLen(ctx, s.keys[i].History(bus.TopicName(topic))))
+				}
+			}
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, length := range lengths {
+			kept += length.Val()
+		}
+	}
+	return letters, kept, nil
 }
 
 // countProcesses counts the processes of a bus that live.

@@ -3,13 +3,12 @@ package move
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/fence"
@@ -26,7 +25,19 @@ type picture struct {
 }
 
 // topic is what its home knows of a topic; texts are as they are stored, empty for none.
-type topic struct{ publisher, counter, last, owner string }
+type topic struct {
+	publisher, counter, last, owner string
+	// first is the position that its history begins at; events, age and bytes are its limits.
+	first, events, age, bytes string
+}
+
+// begun is the topic with its history, if it keeps one, beginning at the next event.
+func (t topic) begun() topic {
+	if t.first != "" {
+		t.first = strconv.FormatInt(rdb.Integer(t.counter, 0)+1, 10)
+	}
+	return t
+}
 
 // subscriber is a subscriber. Texts are as they are stored, empty for none.
 type subscriber struct {
@@ -129,28 +140,65 @@ func eachSome(ctx context.Context, at *rdb.Partition, key string, some int, do f
 // readTopics reads topics, but for those whose home is another partition.
 func (p *picture) readTopics(ctx context.Context, at *rdb.Partition, k store.Keys, names []string) error {
 	names = slices.DeleteFunc(names, func(name string) bool { return at.IsOneOfSeveral() && !at.Owns(name) })
-	hashes, owners := make([]rdb.Reply[[]any], len(names)), make([]rdb.Reply[string], len(names))
+	type replies struct {
+		topic, limits rdb.Reply[[]any]
+		owner, keeps  rdb.Reply[string]
+	}
+	all := make([]replies, len(names))
 	err := at.Reads(ctx, "read topics", func(pipe rdb.Commands) {
-		for i, name := range names {
-			hashes[i] = pipe.HMGet(ctx, k.Topic(bus.TopicName(name)), "publisher", "counter", "last_event")
-			owners[i] = pipe.HGet(ctx, k.Owners(), name)
+		for i, text := range names {
+			name := bus.TopicName(text)
+			all[i] = replies{
+				pipe.HMGet(ctx, k.Topic(name), "publisher", "counter", "last_event"),
+				pipe.HMGet(ctx, k.HistoryLimits(name), "first", "events", "age", "bytes"),
+				pipe.HGet(ctx, k.Owners(), text), pipe.HGet(ctx, k.Plans(), store.HistoryField(name)),
+			}
 		}
 	})
 	for i, name := range names {
 		if err == nil {
-			err = rdb.Wrap("read topic "+name, hashes[i].Err())
+			err = rdb.Wrap("read topic "+name, all[i].topic.Err())
 		}
 		if err != nil {
 			return err
 		}
-		of := hashes[i].Val()
-		p.topics[bus.TopicName(name)] = topic{rdb.Text(of[0]), rdb.Text(of[1]), rdb.Text(of[2]), owners[i].Val()}
+		of, kept := all[i].topic.Val(), make([]any, 4)
+		if all[i].keeps.Val() != "" && all[i].limits.Err() == nil {
+			kept = all[i].limits.Val()
+		}
+		p.topics[bus.TopicName(name)] = topic{
+			rdb.Text(of[0]), rdb.Text(of[1]), rdb.Text(of[2]), all[i].owner.Val(),
+			rdb.Text(kept[0]), rdb.Text(kept[1]), rdb.Text(kept[2]), rdb.Text(kept[3]),
+		}
 	}
 	return err
 }
 
+// readOf makes a picture of some subscribers of the bus, as far as they are there, and their names.
+func (s *side) readOf(ctx context.Context, tokens []bus.Token) (*picture, error) {
+	p := &picture{tokens: map[bus.Token]bus.ClientName{}, subscribers: map[bus.Token]*subscriber{}}
+	in := make([][]string, len(s.partitions))
+	for _, token := range tokens {
+		number := s.Of(token).Partition().Number()
+		in[number] = append(in[number], string(token))
+	}
+	for i, tokens := range in {
+		for some := range slices.Chunk(tokens, subscribersPerTrip) {
+			if err := p.readSubscribers(ctx, s.partitions[i], s.keys[i], some); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.partitions[i].RequireOpen(ctx); err != nil { // or not all was there
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
 // subscriberReplies are what Redis says of a subscriber.
 type subscriberReplies struct {
+	isThere         rdb.Reply[bool]
+	name            rdb.Reply[[]any]
 	fields, options rdb.Reply[map[string]string]
 	delivery        rdb.Reply[[]any]
 	topics          rdb.Reply[[]string]
@@ -163,6 +211,7 @@ func (p *picture) readSubscribers(ctx context.Context, at *rdb.Partition, k stor
 		for i, text := range tokens {
 			token := bus.Token(text)
 			replies[i] = subscriberReplies{
+				pipe.SIsMember(ctx, k.Subscribers(), text), pipe.HMGet(ctx, k.Tokens(), text),
 				pipe.HGetAll(ctx, k.Subscriber(token)), pipe.HGetAll(ctx, k.Options(token)),
 				pipe.HMGet(ctx, k.Delivery(token), "events_sent", "paused_until"),
 				pipe.SMembers(ctx, k.SubscriberTopics(token)),
@@ -174,7 +223,12 @@ func (p *picture) readSubscribers(ctx context.Context, at *rdb.Partition, k stor
 		return err
 	}
 	for i, token := range tokens {
-		p.subscribers[bus.Token(token)] = replies[i].subscriber()
+		if replies[i].isThere.Val() {
+			p.subscribers[bus.Token(token)] = replies[i].subscriber()
+		}
+		if name := rdb.Text(replies[i].name.Val()[0]); name != "" {
+			p.tokens[bus.Token(token)] = bus.ClientName(name)
+		}
 	}
 	return nil
 }
@@ -202,29 +256,6 @@ func (r subscriberReplies) subscriber() *subscriber {
 		s.pausedUntil = cmp.Or(rdb.Text(r.delivery.Val()[1]), "0")
 	}
 	return s
-}
-
-// histories are the limits of those that topics keep.
-func (s *side) histories(ctx context.Context) (map[bus.TopicName]history.Status, error) {
-	found := map[bus.TopicName]history.Status{}
-	for _, st := range s.All() {
-		kept := history.New(st)
-		topics, err := kept.Topics(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range topics {
-			status, err := kept.Get(ctx, name)
-			if errors.Is(err, history.ErrNone) || errors.Is(err, bus.ErrTopicUnknown) {
-				continue // it was removed just now
-			}
-			if err != nil {
-				return nil, err
-			}
-			found[name] = status
-		}
-	}
-	return found, nil
 }
 
 // heldTokens are the subscribers of the bus that are held, in order.

@@ -22,7 +22,7 @@ var (
 	scriptBegin   = newScript("copy_begin")
 	scriptHold    = newScript("subscriber_hold")
 	scriptRelease = newScript("subscriber_release")
-	scriptSecrets = newScript("secrets_follow")
+	scriptFollow  = newScript("subscriber_follow")
 )
 
 func newScript(name string) fence.Script { return fence.New(library, rdb.ReadLua(luaFiles, name)) }

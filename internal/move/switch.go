@@ -78,10 +78,7 @@ func (m *mover) close(ctx context.Context) error {
 	if err := m.requireMovable(ctx); err != nil {
 		return err
 	}
-	if err := m.copy(ctx); err != nil {
-		return err
-	}
-	return m.copyHistories(ctx)
+	return m.copy(ctx)
 }
 
 // reopen opens what this run has closed of the old bus, and nothing else.

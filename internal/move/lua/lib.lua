@@ -12,6 +12,13 @@ local function put_secrets(token, secrets, version)
   renew_plan(token, version)
 end
 
+-- Has a subscriber have those of uuid, timeout and max_events that the arguments name from an index
+-- on, with their values, and no others: a subscription only adds to them.
+local function put_fields(token, from)
+  redis.call('HDEL', subscriber_key(token), 'uuid', 'timeout', 'max_events')
+  for i = from, #ARGV, 2 do redis.call('HSET', subscriber_key(token), ARGV[i], ARGV[i + 1]) end
+end
+
 -- Sets what the deliveries to a subscriber have shown: how many events it has acknowledged, its
 -- health, and when it was last tried (ms). What is empty stays as it is.
 local function put_record(token, sent, health, tried)
