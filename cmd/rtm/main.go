@@ -71,5 +71,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
 		return app.ExitUsage
 	}
+	if errors.Is(err, errNotOver) {
+		return exitNotOver
+	}
 	return app.ExitFailed
 }

@@ -5,18 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/app"
+	"routemaster/internal/bus"
 	"routemaster/internal/format"
 	"routemaster/internal/move"
 	"routemaster/internal/rdb"
 )
 
-// errNotOver is the error of a run of rtm move that leaves something to do.
+// errNotOver is the error of a run of rtm move that did what it could, and leaves something to do;
+// exitNotOver is its exit status.
 var errNotOver = errors.New("the move is not over")
+
+const exitNotOver = 3
 
 func newMoveCommand() *cobra.Command {
 	var m moving
@@ -35,13 +40,13 @@ any time, stopped, and run again; each run says what is done, what is left, and 
 Events, batches and dead letters stay where they are. A bus with job types or state machines is refused. See
 docs/scaling.md.
 
-With ROUTEMASTER_REDIS_MIN_REPLICAS so many replicas must confirm what is written. The exit status is 0 when the move is
-over or was cancelled, 1 when something is left to do or Redis cannot be reached, 2 for wrong usage.`,
+With --from-min-replicas and --to-min-replicas so many replicas must confirm what is written. The exit status is 0 when
+the move is over or was cancelled, 3 when something is left to do, 1 for a failure, 2 for wrong usage.`,
 		Example: "  rtm move --from redis://localhost:6379/0 --to redis+cluster://localhost:7000\n" +
 			"  rtm move --from redis://localhost:6379/0 --to redis+cluster://localhost:7000 --switch --wait",
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m.out = cmd.OutOrStdout()
+			m.out, m.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return m.run(cmd)
 		},
 	}
@@ -50,19 +55,28 @@ over or was cancelled, 1 when something is left to do or Redis cannot be reached
 	flags.StringVar(&m.to.url, "to", "", "the Redis that it is to be on, which is empty at first")
 	flags.StringVar(&m.from.namespace, "from-namespace", "", "the prefix of all keys there, instead of the environment's")
 	flags.StringVar(&m.to.namespace, "to-namespace", "", "the prefix of all keys there, instead of the environment's")
+	const confirm = "how many replicas must confirm what is written there, instead of the environment's"
+	flags.IntVar(&m.from.minReplicas, "from-min-replicas", 0, confirm)
+	flags.IntVar(&m.to.minReplicas, "to-min-replicas", 0, confirm)
 	flags.BoolVar(&m.Switch, "switch", false, "have publishes go to the new Redis from now on; this cannot be undone")
 	flags.BoolVar(&m.Cancel, "cancel", false, "end a move before its switch, and open the old bus if a switch was broken off")
 	flags.BoolVar(&m.wait, "wait", false, "after the switch, go on until the move is over")
-	flags.BoolVar(&m.json, "json", false, "print JSON: an object for each run")
+	flags.BoolVar(&m.json, "json", false, "print JSON: an object, and another when something has changed")
 	return command
 }
 
 // moving is a run of rtm move.
 type moving struct {
 	move.Options
-	from, to   redisFlags
-	wait, json bool
-	out        io.Writer
+	from, to    movedSide
+	wait, json  bool
+	out, errors io.Writer
+}
+
+// movedSide says which Redis a bus is on.
+type movedSide struct {
+	redisFlags
+	minReplicas int
 }
 
 func (m *moving) run(cmd *cobra.Command) error {
@@ -71,7 +85,7 @@ func (m *moving) run(cmd *cobra.Command) error {
 	}
 	var configs [2]app.Config
 	for i, side := range []struct {
-		redisFlags
+		movedSide
 		name string
 	}{{m.from, "from"}, {m.to, "to"}} {
 		config, err := side.configOf(cmd, side.name)
@@ -93,15 +107,20 @@ func (m *moving) run(cmd *cobra.Command) error {
 		*partitions = all
 	}
 	m.Version = app.Version()
-	err := m.goOn(ctx)
-	if ctx.Err() != nil {
-		return errors.New("stopped before the end; run it again to go on")
+	return stopped(ctx, m.goOn(ctx))
+}
+
+// stopped is the error of a run, which may say what state it leaves, if somebody has stopped it.
+func stopped(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("stopped before the end; run it again to go on: %w", err)
 	}
 	return err
 }
 
-// configOf is the configuration of the environment with the Redis of a flag, and its namespace.
-func (f redisFlags) configOf(cmd *cobra.Command, name string) (app.Config, error) {
+// configOf is the configuration of the environment with the Redis of a flag, its namespace, and how
+// many replicas must confirm.
+func (f movedSide) configOf(cmd *cobra.Command, name string) (app.Config, error) {
 	if f.url == "" {
 		return app.Config{}, wrongFlag(name, "the URL of a Redis")
 	}
@@ -109,6 +128,9 @@ func (f redisFlags) configOf(cmd *cobra.Command, name string) (app.Config, error
 	overruleRedis(overruled, f.url)
 	if cmd.Flags().Changed(name + "-namespace") {
 		overruled["ROUTEMASTER_REDIS_NAMESPACE"] = f.namespace
+	}
+	if cmd.Flags().Changed(name + "-min-replicas") {
+		overruled["ROUTEMASTER_REDIS_MIN_REPLICAS"] = strconv.Itoa(f.minReplicas)
 	}
 	config, err := loadConfig(overruled, nil)
 	if err != nil {
@@ -138,27 +160,33 @@ const waitInterval = time.Second
 
 // goOn runs the move, again and again if it is to wait for the end.
 func (m *moving) goOn(ctx context.Context) error {
-	for last := ""; ; {
+	last, isAway := "", false
+	for isDraining := false; ; {
 		report, err := move.Run(ctx, m.Options)
-		if err != nil {
-			return err
-		}
+		isDraining = isDraining || report.Phase == move.Draining
 		// What is left is printed when it has changed.
-		if text := fmt.Sprint(report.Phase, report.Waiting); text != last {
-			if err := move.Look(ctx, m.Options, &report); err != nil {
-				return err
+		if text := fmt.Sprint(report.Phase, report.Waiting); err == nil && text != last {
+			if err = move.Look(ctx, m.Options, &report); err == nil {
+				m.print(report)
+				last = text
 			}
-			m.print(report)
-			last = text
 		}
 		switch {
+		case errors.Is(err, bus.ErrUnavailable) && m.wait && isDraining && ctx.Err() == nil:
+			if !isAway {
+				fmt.Fprintf(m.errors, "rtm: redis unavailable, retrying: %s\n", printable(err.Error()))
+			}
+		case err != nil:
+			return err
 		case report.Phase == move.Over || report.Phase == move.Cancelled:
 			return nil
 		case !m.wait || report.Phase != move.Draining:
 			return errNotOver
 		}
+		isAway = err != nil
 		select {
 		case <-ctx.Done():
+			return errNotOver
 		case <-time.After(waitInterval):
 		}
 	}
@@ -186,6 +214,7 @@ func (m *moving) print(r move.Report) {
 		m.say(true, "Publishes go to the old Redis. Next: the same with --switch.")
 	case move.Draining:
 		m.say(r.OldWorkers == 0, "No worker runs on the old Redis: start one, or nothing is delivered that waits there.")
+		m.say(r.OldWorkers > 0 && len(r.Waiting) > 0, "If what waits there does not become less, rtm doctor on the old Redis finds counts that are wrong.")
 		m.say(r.NewWebs == 0, "No web runs on the new Redis, and publishers get 503: start it.")
 		m.say(r.OldWebs > 0, "Still running on the old Redis, and answering 503 to publishers: %s. Stop them.", format.Plural(int64(r.OldWebs), "web"))
 		m.say(true, "Publishes go to the new Redis. Next: the same again until nothing waits, or with --wait.")
@@ -217,6 +246,9 @@ func (m *moving) printWaiting(w move.Waiting) {
 		if also.is {
 			line += "; " + also.what
 		}
+	}
+	if w.Error != "" {
+		line += "; " + printable(w.Error)
 	}
 	fmt.Fprintln(m.out, line)
 }

@@ -53,7 +53,7 @@ var plan = []room{
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs machines wire rdb queue store"},
 	{"overview/samples", "bus jobs rdb store inspect telemetry overview"},
-	{"move", "bus overview overview/samples rdb jobs/jobstore machines/labelstore store"}, // likewise
+	{"move", "bus format overview overview/samples rdb jobs/jobstore machines/labelstore store"}, // likewise
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},

@@ -12,7 +12,7 @@ var (
 	// full, read-only). The same call may succeed later.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrMoving is an [ErrUnavailable]: the bus is closed, because it moves to another Redis. Nothing
-	// was changed.
+	// was changed, but of what takes several steps perhaps a part.
 	ErrMoving = fmt.Errorf("%w: the bus is moving to another one", ErrUnavailable)
 	// ErrOverloaded means that too many requests are waiting. Nothing was stored.
 	ErrOverloaded = errors.New("too many requests are waiting")

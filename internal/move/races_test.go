@@ -229,7 +229,7 @@ func TestABrokenSwitchThatIsRefused(t *testing.T) {
 	p := from.partitions[0]
 	p.SAdd(t.Context(), p.Namespace()+"work:types", "paint-widgets")
 	_, err := run(from, to, doSwitch)
-	require.ErrorContains(t, err, "not switched, the old bus is open: there are 1 job types")
+	require.ErrorContains(t, err, "not switched, the old bus is open: the bus has 1 job type")
 	require.NoError(t, from.publish("widgets", 6, 6))
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"routemaster/internal/format"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/overview"
@@ -91,16 +92,16 @@ func (s *side) requireMovable(ctx context.Context) error {
 		}
 		switch {
 		case rotations.Val() > 0:
-			return fmt.Errorf("%d tokens are being rotated: finish that first, with rtm token rotate OLD", rotations.Val())
+			return fmt.Errorf("a rotation is under way of %s: finish that first, with rtm token rotate OLD", format.Plural(rotations.Val(), "token"))
 		case migration.Val() > 0:
 			return fmt.Errorf("the Ruby original may run here too: stop it, run rtm migrate until nothing is left to do, "+
 				"and wait for the key %s to expire, a day after", store.Keys{}.Migration())
 		case types.Val() > 0:
-			return fmt.Errorf("there are %d job types, and jobs are not moved yet: have them end, delete the types "+
-				"(rtm job type del), wait until rtm job list shows no job, and make them again on the new bus", types.Val())
+			return fmt.Errorf("the bus has %s, and jobs are not moved yet: have them end, delete the types (rtm job type del), "+
+				"wait until rtm job list shows no job, and make them again on the new bus", format.Plural(types.Val(), "job type"))
 		case len(machines) > 0:
-			return fmt.Errorf("there are %d state machines, and they are not moved yet: remove them (rtm machine apply, "+
-				"with a file that has none), and apply them again on the new bus, where labels begin anew", len(machines))
+			return fmt.Errorf("the bus has %s, and these are not moved yet: remove them (rtm machine apply, with a file that has none), "+
+				"and apply them again on the new bus, where labels begin anew", format.Plural(int64(len(machines)), "state machine"))
 		}
 	}
 	return nil

@@ -258,7 +258,7 @@ var problems = []struct {
 	}},
 	{bus.ErrMoving, Problem{
 		Status: http.StatusServiceUnavailable,
-		Detail: "the bus moves to another Redis, and this process does not serve the one that is in use; nothing was changed: send the request again",
+		Detail: "the bus moves to another Redis, and this process does not serve the one that is in use: send the request again",
 	}},
 	{bus.ErrUnavailable, Problem{
 		Status: http.StatusServiceUnavailable,
