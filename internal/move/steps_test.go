@@ -266,3 +266,19 @@ func TestAChangeThatWasBrokenOffIsCopied(t *testing.T) {
 		assert.Zero(t, requireRun(from, to, move.Copied).Changed)
 	})
 }
+
+// TestWhatIsStillHeldAtTheEnd is released: nobody else would.
+func TestWhatIsStillHeldAtTheEnd(t *testing.T) {
+	from, to := embedded(t, 0), embedded(t, 2)
+	from.fill()
+	from.deliverAll(t.Context())
+	requireRun(from, to, move.Over, doSwitch)
+	p := to.Of(alice).Partition()
+	require.NoError(t, p.HSet(t.Context(), p.Namespace()+"plans", fence.HeldField(string(alice)), "0").Err())
+	require.NoError(t, p.HSet(t.Context(), p.Namespace()+"delivery:"+string(alice), "paused_until", bus.Forever.UnixMilli()).Err())
+	require.NoError(t, to.publish("widgets", 6, 6))
+	assert.Empty(t, to.deliver(alice, "widgets"))
+	requireRun(from, to, move.Over)
+	assert.Equal(t, []int{6}, to.deliver(alice, "widgets"))
+	requireSound(to)
+}

@@ -21,6 +21,7 @@ func Find(e *exam.Examination) {
 	findLanes(e)
 	findRetention(e)
 	findGaps(e)
+	findHeld(e)
 }
 
 func findSubscribers(e *exam.Examination) {

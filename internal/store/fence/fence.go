@@ -31,7 +31,8 @@ func IsClosed(mark string) bool { return strings.HasPrefix(mark, Closed) }
 func HeldField(token string) string { return Field + token }
 
 // Script is a script that changes something for a client. It has two variants, for all others and
-// for package move, which changes what is closed.
+// for package move, which changes what is closed. Besides what its header says, each may return
+// {0, 'moving'}, and has changed nothing then.
 type Script struct{ others, mover *rdb.Script }
 
 // What variants begin with; the functions are in the store's lua/lib/fence.lua.

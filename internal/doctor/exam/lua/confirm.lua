@@ -59,6 +59,7 @@ local COMMANDS = {
     wake_subscriber(token)
   end,
   REMOVE_SUBSCRIBER = remove_subscriber,
+  RELEASE_HELD = release_held,
 }
 
 local function next_command()
