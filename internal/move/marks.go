@@ -139,6 +139,11 @@ func (s *side) find(roles ...role) (mark, bool) {
 	return s.marks[i], true
 }
 
+// isAll is whether all partitions of the bus have marks of a role.
+func (s *side) isAll(is role) bool {
+	return !slices.ContainsFunc(s.marks, func(m mark) bool { return m.role != is })
+}
+
 // isOf is whether a partition of the bus has a mark of a move.
 func (s *side) isOf(move string) bool {
 	return slices.ContainsFunc(s.marks, func(m mark) bool { return m.move == move })
@@ -192,9 +197,10 @@ func (m *mover) readState(ctx context.Context) (state, error) {
 	switch {
 	case m.from.first().role == cancelledBus:
 		return cancelling, nil
-	case m.id == "" && there.role == newBus:
-		return 0, errTaken
 	case m.id == "":
+		if _, is := m.to.find(newBus); is {
+			return 0, errTaken
+		}
 		return fresh, nil
 	case there.move != m.id:
 		return elsewhere, nil

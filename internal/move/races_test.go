@@ -26,17 +26,24 @@ func TestARunDuringAnother(t *testing.T) {
 		name   string
 		adjust func(*move.Options)
 	}{{"copy", doCopy}, {"switch", doSwitch}, {"cancel", doCancel}}
+	from, to := newSide(t, rdbtest.Real(t).Open(t), 2), newSide(t, rdbtest.Real(t).Open(t), 0)
 	for _, outer := range runs {
 		for _, inner := range runs {
 			t.Run(inner.name+" during "+outer.name, func(t *testing.T) {
-				from, to := embedded(t, 2), embedded(t, 0)
-				for at := 1; ; at++ {
-					r := newRace(t, from, to)
-					r.run(outer.adjust, inner.adjust, at, at%2 == 0)
-					if r.steps < at {
-						break
+				for _, isCopied := range []bool{false, true} {
+					for at := 1; ; at++ {
+						r := newRace(t, from.with(t), to.with(t))
+						if isCopied {
+							requireRun(r.from, r.to, move.Copied)
+							r.subscribe("early--1")
+							r.publish()
+						}
+						r.run(outer.adjust, inner.adjust, at, (at%2 == 0) == isCopied)
+						if r.steps < at {
+							break
+						}
+						r.end()
 					}
-					r.end()
 				}
 			})
 		}
@@ -53,6 +60,12 @@ type race struct {
 	received map[bus.Token][]int
 }
 
+// with is the bus for a part of a test.
+func (s side) with(t testing.TB) *side {
+	s.t = t
+	return &s
+}
+
 func newRace(t *testing.T, from, to *side) *race {
 	for _, s := range []*side{from, to} {
 		require.NoError(t, s.partitions[0].FlushDB(t.Context()).Err())
@@ -61,9 +74,6 @@ func newRace(t *testing.T, from, to *side) *race {
 	r := &race{T: t, from: from, to: to, last: 5, received: map[bus.Token][]int{}}
 	r.since = map[bus.Token]int{alice: 1, bob: 1}
 	r.from.fill()
-	requireRun(r.from, r.to, move.Copied)
-	r.subscribe("early--1")
-	r.publish()
 	return r
 }
 

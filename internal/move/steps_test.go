@@ -20,7 +20,7 @@ import (
 
 // TestAMoveThatIsBrokenOff at any step, also again and again, loses nothing: the next run goes on.
 func TestAMoveThatIsBrokenOff(t *testing.T) {
-	eachLayout(t, func(t *testing.T, from, to *side) {
+	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
 		from.fill()
 		from.subscribe("carol--1", "gizmos", "widgets")
 		last, received := 5, map[bus.Token][]int{}

@@ -18,7 +18,7 @@ const reopenTimeout = 10 * time.Second
 func (m *mover) begin(ctx context.Context, is state) error {
 	if is == fresh {
 		m.id = newID()
-		if _, is := m.to.find(spareBus); !is {
+		if !m.to.isAll(spareBus) {
 			if err := m.to.requireEmpty(ctx); err != nil {
 				return err
 			}
@@ -105,8 +105,9 @@ func (m *mover) cancel(ctx context.Context, is state) error {
 	if err := m.from.become(ctx, m.mark(cancelledBus)); err != nil {
 		return err
 	}
-	if m.to.first().move == m.id {
-		if err := m.to.become(ctx, m.mark(spareBus)); err != nil {
+	if m.to.isOf(m.id) {
+		// Not with the UID that it had when it was spare before: a run may be about to go on from there.
+		if err := m.to.become(ctx, mark{isClosed: true, role: spareBus, move: newID()}); err != nil {
 			return fmt.Errorf("the old bus is open, but the move is not cancelled yet, run this again: %w", err)
 		}
 	}
