@@ -3,6 +3,7 @@ package move_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -266,4 +267,88 @@ func TestACopyThatIsOvertaken(t *testing.T) {
 	assert.Equal(t, int64(9), topics[1].Events)
 	assert.Equal(t, storetest.UpTo(7, 9), to.deliver(bob, "widgets"), "it is not held")
 	requireSound(from, to)
+}
+
+// TestACopyThatWasStopped for a while, and goes on when a switch has copied all, writes nothing: it
+// has seen less.
+func TestACopyThatWasStopped(t *testing.T) {
+	from, to := embedded(t, 0), embedded(t, 2)
+	from.fill()
+	requireRun(from, to, move.Copied)
+	from.subscribe("carol--1", "gadgets") // so that there is a step before the topics
+	require.NoError(t, from.publish("widgets", 6, 6))
+	stopped, goOn, ended := make(chan bool), make(chan bool), make(chan error)
+	go func() {
+		_, err := run(from, to, func(o *move.Options) {
+			once := sync.OnceFunc(func() {
+				stopped <- true
+				<-goOn
+			})
+			o.AtSteps(func(step string) {
+				if step == "copied" {
+					once()
+				}
+			})
+		})
+		ended <- err
+	}()
+	<-stopped
+	require.NoError(t, from.publish("widgets", 7, 7))
+	isClosed, isGoing := false, false
+	requireRun(from, to, move.Draining, doSwitch, func(o *move.Options) {
+		o.AtSteps(func(step string) {
+			isClosed = isClosed || step == "closed"
+			if step == "marked" && isClosed && !isGoing { // it is decided, and nothing is open yet
+				isGoing = true
+				goOn <- true
+				require.ErrorContains(t, <-ended, "another rtm move went on")
+			}
+		})
+	})
+	_, topics, _ := to.shown()
+	assert.Equal(t, int64(7), topics[1].Events)
+	requireSound(from, to)
+}
+
+// TestABusThatAnotherRunHasClosed since is not what this run has copied, so it does not switch, and
+// leaves the bus to the other run.
+func TestABusThatAnotherRunHasClosed(t *testing.T) {
+	from, to := embedded(t, 2), embedded(t, 0)
+	from.fill()
+	requireRun(from, to, move.Copied)
+	_, err := run(from, to, doSwitch, func(o *move.Options) {
+		o.AtSteps(func(step string) {
+			if step == "closed" {
+				killedSwitch(t, from, to, func() { require.NoError(t, from.publish("widgets", 6, 6)) })
+			}
+		})
+	})
+	require.ErrorContains(t, err, "another rtm move went on")
+	require.ErrorIs(t, from.publish("widgets", 7, 7), bus.ErrMoving)
+	require.ErrorIs(t, to.publish("widgets", 7, 7), bus.ErrMoving)
+	requireRun(from, to, move.Draining, doSwitch)
+	require.NoError(t, to.publish("widgets", 7, 7))
+	_, topics, _ := to.shown()
+	assert.Equal(t, int64(7), topics[1].Events)
+}
+
+// killedSwitch is a switch that is killed when it has closed the bus, and what is done before,
+// while the bus is open.
+func killedSwitch(t *testing.T, from, to *side, whileOpen func()) {
+	t.Helper()
+	defer func() { require.Equal(t, "killed", recover()) }()
+	isOpen := false
+	_, _ = run(from, to, doSwitch, func(o *move.Options) {
+		o.AtSteps(func(step string) {
+			switch {
+			case step == "closed":
+				panic("killed")
+			case !isOpen && from.RequireServing(t.Context()) == nil:
+				isOpen = true
+			case isOpen && whileOpen != nil:
+				whileOpen()
+				whileOpen = nil
+			}
+		})
+	})
 }
