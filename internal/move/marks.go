@@ -232,10 +232,10 @@ var (
 	errNothing  = errors.New("nothing is being moved between these two")
 	errMixedUp  = errors.New("these two are not the buses of one move: one of them moves from or to another Redis, " +
 		"or --from and --to were mixed up")
-	errTaken = errors.New("another bus than this is moved to the Redis to move to, or was until a cancel that did not name that " +
-		"Redis: give an empty one")
+	errTaken = errors.New("the Redis that --to names belongs to the move of another bus, or to one that was cancelled with another --to: " +
+		"give an empty one")
 	errElsewhere = errors.New("this bus is being moved to another Redis: give that one, or --cancel")
-	errMoved     = errors.New("this bus was moved to another Redis than the one to move to, and stays closed: give that one")
+	errMoved     = errors.New("this bus was moved to another Redis than --to names, and stays closed: give that one")
 	errSame      = errors.New("--from and --to are the same bus by two addresses: give another Redis, or another namespace")
 	errBroken    = errors.New("a switch was broken off, and publishers get 503: run rtm move --switch to try it again, " +
 		"or rtm move --cancel to go on with the old bus (unless one runs at this moment)")

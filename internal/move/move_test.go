@@ -71,7 +71,7 @@ func TestABusIsMoved(t *testing.T) {
 
 // TestWhatASubscriberIsIsMoved: its subscription, options, secrets, health and pause.
 func TestWhatASubscriberIsIsMoved(t *testing.T) {
-	eachLayout(t, func(t *testing.T, from, to *side) {
+	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
 		ctx := t.Context()
 		from.fill()
 		require.NoError(t, from.PatchSubscriber(ctx, alice, bus.Subscription{Options: map[string]string{
@@ -145,7 +145,7 @@ func TestChangesBeforeTheSwitchAreCopied(t *testing.T) {
 
 // TestAClosedBusRefusesChanges of clients, also the old one for good.
 func TestAClosedBusRefusesChanges(t *testing.T) {
-	eachLayout(t, func(t *testing.T, from, to *side) {
+	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
 		ctx := t.Context()
 		from.fill()
 		refused := func(s *side) {
@@ -183,7 +183,7 @@ func TestAClosedBusRefusesChanges(t *testing.T) {
 
 // TestChangesAfterTheSwitch hold for what waits on the old bus, too.
 func TestChangesAfterTheSwitch(t *testing.T) {
-	eachLayout(t, func(t *testing.T, from, to *side) {
+	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
 		ctx := t.Context()
 		from.fill()
 		requireRun(from, to, move.Draining, doSwitch)

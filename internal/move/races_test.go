@@ -166,9 +166,9 @@ func TestAnotherRedis(t *testing.T) {
 	requireRun(a, b, move.Copied)
 	for _, adjust := range []func(*move.Options){doCopy, doSwitch} {
 		refused("is being moved to another Redis", a, c, adjust)
-		refused("another bus than this is moved to the Redis", d, b, adjust)
+		refused("belongs to the move of another bus", d, b, adjust)
 	}
-	refused("another bus than this is moved to the Redis", d, b, doCancel)
+	refused("belongs to the move of another bus", d, b, doCancel)
 	requireRun(a, b, move.Cancelled, doCancel)
 	requireRun(a, c, move.Copied)
 	refused("is being moved to another Redis", a, b)
@@ -179,7 +179,7 @@ func TestAnotherRedis(t *testing.T) {
 	for range 2 {
 		for _, adjust := range []func(*move.Options){doCopy, doSwitch, doCancel} {
 			refused("was moved to another Redis", a, c, adjust)
-			refused("another bus than this is moved to the Redis", d, b, adjust)
+			refused("belongs to the move of another bus", d, b, adjust)
 		}
 		require.ErrorIs(t, a.publish("widgets", 7, 7), bus.ErrMoving)
 		// As a run leaves it that is broken off right after the step that decides.

@@ -116,7 +116,7 @@ func (s *side) closeByHand(from int) {
 }
 
 func TestASwitchThatWasKilled(t *testing.T) {
-	eachLayout(t, func(t *testing.T, from, to *side) {
+	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
 		from.fill()
 		requireRun(from, to, move.Copied)
 		for i := len(from.partitions) - 1; i >= 0; i-- {
@@ -220,7 +220,7 @@ func TestWhatIsRefused(t *testing.T) {
 // TestHistoriesBeginAnew on the new bus, at the position that follows; what the old one has is
 // counted.
 func TestHistoriesBeginAnew(t *testing.T) {
-	eachLayout(t, func(t *testing.T, from, to *side) {
+	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
 		ctx := t.Context()
 		from.fill()
 		require.NoError(t, history.New(from.Home("widgets")).Put(ctx, "widgets", "", history.Limits{Events: 100}, from.now))
