@@ -38,29 +38,30 @@ var plan = []room{
 	{"wire", "bus"},
 	{"rdb", "bus groupcommit"},
 	{"queue", "bus wire rdb"},
-	{"jobs/jobstore", "bus rdb queue jobs"},
-	{"machines/labelstore", "bus rdb queue machines machines/definition"},
-	{"store", "bus wire rdb queue"},
-	{"doctor", "bus jobs wire rdb queue jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it
-	{"migrate", "bus wire rdb queue store"},                                                // likewise
+	{"fence", "bus rdb"},
+	{"jobs/jobstore", "bus rdb queue fence jobs"},
+	{"machines/labelstore", "bus rdb queue fence machines machines/definition"},
+	{"store", "bus wire rdb queue fence"},
+	{"doctor", "bus jobs wire rdb queue fence jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it
+	{"migrate", "bus wire rdb queue store"},                                                      // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb queue store"},
-	{"secrets", "bus signature rdb store"},
-	{"history", "bus wire rdb queue store"},
+	{"secrets", "bus signature rdb fence store"},
+	{"history", "bus wire rdb queue fence store"},
 	{"livetail", "bus rdb store"},
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs machines wire rdb queue store"},
 	{"overview/samples", "bus jobs rdb store inspect telemetry overview"},
-	{"move", "bus format overview overview/samples rdb jobs/jobstore machines/labelstore store"}, // likewise
+	{"move", "bus format overview overview/samples rdb fence jobs/jobstore machines/labelstore store"}, // likewise
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
 	{"machines/evaluation", "bus machines machines/condition outbound telemetry"},
 	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound telemetry"},
-	{"machines/topics", "bus wire rdb queue store machines machines/labelstore outbound telemetry ingest"},
+	{"machines/topics", "bus wire rdb queue fence store machines machines/labelstore outbound telemetry ingest"},
 	{"machines/machinestest", "bus rdb queue doctor machines machines/definition machines/labelstore machines/runner outbound telemetry"},
 	{"retention", "bus rdb store"},
 	{"activity", "rdb"},

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 )
 
 //go:embed lua

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/move"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 )
 
 // role is what a bus is of a move. Every change of a role is made in the first partition first, by

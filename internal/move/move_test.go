@@ -145,7 +145,7 @@ func TestChangesBeforeTheSwitchAreCopied(t *testing.T) {
 
 // TestAClosedBusRefusesChanges of clients, also the old one for good.
 func TestAClosedBusRefusesChanges(t *testing.T) {
-	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
+	eachLayout(t, func(t *testing.T, from, to *side) {
 		ctx := t.Context()
 		from.fill()
 		refused := func(s *side) {
@@ -161,6 +161,7 @@ func TestAClosedBusRefusesChanges(t *testing.T) {
 				"topic": s.DeleteTopic(ctx, "widgets", ""), "publish": s.publish("widgets", 6, 6),
 				"secret":  secrets.New(s.Of(alice)).Add(ctx, alice, signature.Stored{ID: "one"}, time.Time{}, s.now),
 				"history": history.New(s.Home("widgets")).Put(ctx, "widgets", "", history.Limits{Events: 5}, s.now),
+				"forget":  history.New(s.Home("widgets")).Delete(ctx, "widgets", ""),
 			} {
 				require.ErrorIs(t, err, bus.ErrMoving, what)
 				require.ErrorIs(t, err, bus.ErrUnavailable, what)

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 	"routemaster/internal/store/stores"
 )
 

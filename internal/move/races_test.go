@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/move"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/fence"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )

@@ -4,9 +4,9 @@ import (
 	"embed"
 	"slices"
 
+	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 )
 
 //go:embed lua

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/history"
 	"routemaster/internal/move"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/fence"
 	"routemaster/internal/store/storetest"
 )
 

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 	"routemaster/internal/signature"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 )
 
 //go:embed lua

@@ -5,9 +5,9 @@ import (
 	"embed"
 	"slices"
 
+	"routemaster/internal/fence"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/fence"
 )
 
 //go:embed lua
@@ -39,11 +39,11 @@ var (
 var Library = slices.Concat(queue.Library, library)
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
-var library = rdb.Library{lua(
-	"lib/keys", "lib/fence", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
+var library = append(slices.Clone(fence.Library), lua(
+	"lib/keys", "lib/held", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
 	"lib/append", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
-)}
+))
 
 // Outboxes is the part of [Library] that is about outboxes.
 var Outboxes = lua("lib/outboxes")

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/fence"
 	"routemaster/internal/wire"
 )
 

@@ -6,12 +6,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/fence"
+	"routemaster/internal/fence"
 )
 
 // TestABusThatIsClosed because it moves says so to those who want to change something, and to load
 // balancers; it can be read, and knows what it has accepted.
 func TestABusThatIsClosed(t *testing.T) {
+	const (
+		waiting = "state_machines:\n  order:\n    states:\n      - gate: placed\n        exit_condition: false\n"
+		hearing = "        triggers: [{topic: widgets, label: {url: \"https://x.example/<label>\"}, create: true}]\n"
+	)
 	eachParted(t, func(t *testing.T, a parted) {
 		shop, event := a.client(1), `{"type":"update","url":"https://x.example/1"}`
 		require.Equal(t, 204, a.Do(shop, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://x.example/"}`).Status)
@@ -30,6 +34,9 @@ func TestABusThatIsClosed(t *testing.T) {
 			{shop, "DELETE", "/subscriber"},
 			{rootKey, "POST", "/api_tokens", `{"name":"more","token":"more--1"}`},
 			{rootKey, "DELETE", "/api_tokens/" + shop},
+			{shop, "POST", "/v2/job-types", `{"name":"resize","url":"https://x.example/","delivery_strategy":"at_least_once"}`},
+			{rootKey, "PUT", "/state-machines", waiting},
+			{rootKey, "PUT", "/state-machines", waiting + hearing},
 		} {
 			answer := a.Do(request[0], request[1], request[2], request[3])
 			assert.Equal(t, 503, answer.Status, "%v: %s", request, answer.Body)

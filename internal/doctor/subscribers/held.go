@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"routemaster/internal/doctor/exam"
-	"routemaster/internal/store/fence"
+	"routemaster/internal/fence"
 )
 
 // findHeld looks for subscribers that are held though the bus does not move: nobody would release

@@ -75,7 +75,7 @@ func scheduleChange(before, after jobs.Type) string {
 
 func (s *Store) putType(ctx context.Context, t jobs.Type, revision, schedule string, max int) error {
 	args := append([]any{string(t.Name), revision, max, micros(t.UpdatedAt), schedule}, fieldsOf(t)...)
-	_, err := replied("store job type", s.redis.Change(ctx, scriptTypePut, args...))
+	_, err := replied("store job type", scriptTypePut.Change(ctx, s.redis, "", args...))
 	return orUnknownType(err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore/labelstores"
@@ -28,9 +29,9 @@ var library = append(store.Library[:len(store.Library):len(store.Library)], rdb.
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptOwnPut         = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_put"))
+	scriptOwnPut         = fence.New(library, rdb.ReadLua(luaFiles, "own_put"))
+	scriptOwnSubscribe   = fence.New(library, rdb.ReadLua(luaFiles, "own_subscribe"))
 	scriptOwnShow        = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_show"))
-	scriptOwnSubscribe   = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_subscribe"))
 	scriptOwnUnsubscribe = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_unsubscribe"))
 )
 
@@ -90,7 +91,7 @@ func (c *Client) own(ctx context.Context) (bus.Token, error) {
 	if err != nil {
 		return "", err
 	}
-	change := c.redis.Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, elsewhere, string(fresh))
+	change := scriptOwnPut.Change(ctx, c.redis, "", string(machines.DefaultPublisher), Callback, elsewhere, string(fresh))
 	if change.Err != nil {
 		return "", rdb.Wrap("make the machines' client", change.Err)
 	}

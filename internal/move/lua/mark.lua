@@ -1,4 +1,4 @@
--- Says of this bus what it is of a move, see MOVE in the store's lib/fence.lua, if it is what it
+-- Says of this bus what it is of a move, see MOVE of package fence, if it is what it
 -- was when it was read.
 --
 -- ARGV     1 namespace, 2 the mark that it was, 3 the one that it is to be; empty for none

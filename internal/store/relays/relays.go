@@ -24,10 +24,10 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 	"routemaster/internal/wire"
 )
 
@@ -39,13 +39,13 @@ var (
 	scriptRelayPut     = newScript("relay_put")
 	scriptRelayConfirm = newScript("relay_confirm")
 	scriptOutboxClose  = newScript("outbox_close")
-	scriptDeletionEnd  = newScript("deletion_end")
 	scriptCount        = newScript("subscribers_count")
 )
 
 // Those that change something for a client.
 var (
 	scriptDeletionBegin = fence.New(store.Library, rdb.ReadLua(luaFiles, "deletion_begin"))
+	scriptDeletionEnd   = fence.New(store.Library, rdb.ReadLua(luaFiles, "deletion_end"))
 	scriptOutboxOpen    = fence.Unfenced(store.Library, rdb.ReadLua(luaFiles, "outbox_open"))
 )
 
@@ -191,13 +191,14 @@ func (r *Relays) BeginDeletion(ctx context.Context, topic bus.TopicName, by bus.
 }
 
 // EndDeletion ends a deletion and, if it is to remove the topic, does so unless somebody elsewhere
-// has subscribed to it since the deletion was begun. It fails with [bus.ErrUnavailable].
+// has subscribed to it since the deletion was begun. It fails with [bus.ErrUnavailable], also when
+// the bus is closed meanwhile: then the topic stays.
 func (r *Relays) EndDeletion(ctx context.Context, d *Deletion, remove bool) (removed bool, err error) {
 	args := []any{string(d.Topic), string(d.uid), remove}
 	for number, to := range d.To {
 		args = append(args, number.String(), to.generation)
 	}
-	change := r.redis.Change(ctx, scriptDeletionEnd, args...)
+	change := r.store.Fenced(ctx, scriptDeletionEnd, args...)
 	return change.Changed && remove, rdb.Wrap("delete topic", change.Err)
 }
 

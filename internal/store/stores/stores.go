@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/fence"
 	"routemaster/internal/store/relays"
 	"routemaster/internal/store/stats"
 )

@@ -20,7 +20,6 @@ local function current_of_lane_key(token, lane)
   if lane == 0 then return current_key(token) end
   return ns .. 'batches:current:' .. token .. '/' .. lane
 end
-local function plans_key() return ns .. 'plans' end
 local function traceparents_key(bid) return ns .. 'batches:traceparents:' .. bid end
 local function failed_key(token) return ns .. 'batches:failed:' .. token end
 local function delivery_key(token) return ns .. 'delivery:' .. token end

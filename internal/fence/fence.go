@@ -6,6 +6,7 @@ package fence
 
 import (
 	"context"
+	"embed"
 	"slices"
 	"strings"
 
@@ -18,6 +19,12 @@ const Field = "?!"
 
 // Closed begins its value, the mark, while the bus is closed.
 const Closed = "closed"
+
+// Library is what the scripts of a [Script] need besides the queue's.
+var Library = rdb.Library{rdb.ReadLua(luaFiles, "fence")}
+
+//go:embed lua
+var luaFiles embed.FS
 
 // Refusal is the word of a script that a closed bus refuses.
 const Refusal = "moving"
@@ -35,13 +42,14 @@ func HeldField(token string) string { return Field + token }
 // {0, 'moving'}, and has changed nothing then.
 type Script struct{ others, mover *rdb.Script }
 
-// What variants begin with; the functions are in the store's lua/lib/fence.lua.
+// What variants begin with: see [Library].
 const (
 	forOthers = "local refused = refused_by_move()\nif refused then return refused end\n"
 	forMover  = "local refused = refused_to_mover()\nif refused then return refused end\n"
 )
 
-// New is [rdb.NewScript] for a script that a closed bus refuses. Its library has the store's in it.
+// New is [rdb.NewScript] for a script that a closed bus refuses. Its library
+// has [Library] in it, and the queue's.
 func New(library rdb.Library, entry string) Script {
 	return Script{rdb.NewScript(library, forOthers+entry), rdb.NewScript(library, forMover+entry)}
 }
