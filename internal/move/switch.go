@@ -9,8 +9,11 @@ import (
 	"routemaster/internal/bus"
 )
 
-// reopenTimeout is how long a switch that has failed tries to open the old bus again.
-const reopenTimeout = 10 * time.Second
+// How long a switch that has failed tries to open the old bus again, and how often.
+const (
+	reopenTimeout  = 10 * time.Second
+	reopenInterval = 100 * time.Millisecond
+)
 
 // begin marks both buses. The new one is marked first: so an old one that has a mark has no more
 // than one that it may be copied to. What a switch has closed that was broken off is opened. From
@@ -36,7 +39,7 @@ func (m *mover) begin(ctx context.Context, is state) error {
 	return m.to.become(ctx, m.ofRun(newBus))
 }
 
-// switchOver has publishes go to the new bus from now on. Until the old one says so, whatever fails
+// switchOver has publishes go to the new bus from now on. Whatever fails until the old one says so
 // has it opened again.
 func (m *mover) switchOver(ctx context.Context) error {
 	err := m.requireMovable(ctx)
@@ -53,14 +56,12 @@ func (m *mover) switchOver(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	reopening, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenTimeout)
-	defer cancel()
-	failed := m.reopen(reopening)
+	failed := m.reopen(context.WithoutCancel(ctx))
 	switch now := m.from.first(); {
 	case failed != nil:
 		return fmt.Errorf("%w; and the old bus may be closed, then publishers get 503: run this again, or rtm move --cancel (%w)", err, failed)
-	case now == m.mark(switchedBus):
-		return fmt.Errorf("the switch was not ended, and cannot be undone; publishers get 503: run rtm move again: %w", err)
+	case now == m.mark(switchedBus): // the answer of the step that decides was lost
+		return nil
 	case now != m.mark(oldBus) && !errors.Is(err, errOvertaken):
 		return fmt.Errorf("%w (%w)", errOvertaken, err)
 	case now != m.mark(oldBus):
@@ -81,11 +82,21 @@ func (m *mover) close(ctx context.Context) error {
 	return m.copy(ctx)
 }
 
-// reopen opens what this run has closed of the old bus, and nothing else.
+// reopen opens what this run has closed of the old bus, also if that is away for some seconds; and
+// nothing if the first partition is not this run's any more, which may have been switched.
 func (m *mover) reopen(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reopenTimeout)
+	defer cancel()
 	for i := range m.from.partitions {
 		err := m.from.setMark(ctx, i, m.ofRun(oldBus), m.mark(oldBus))
-		if err != nil && !errors.Is(err, errOvertaken) {
+		for errors.Is(err, bus.ErrUnavailable) && ctx.Err() == nil {
+			time.Sleep(reopenInterval)
+			err = m.from.setMark(ctx, i, m.ofRun(oldBus), m.mark(oldBus))
+		}
+		switch {
+		case errors.Is(err, errOvertaken) && i == 0:
+			return nil
+		case err != nil && !errors.Is(err, errOvertaken):
 			return err
 		}
 	}
