@@ -84,11 +84,9 @@ func (m *moving) run(cmd *cobra.Command) error {
 		return usageError{errors.New("give --switch or --cancel, not both")}
 	}
 	var configs [2]app.Config
-	for i, side := range []struct {
-		movedSide
-		name string
-	}{{m.from, "from"}, {m.to, "to"}} {
-		config, err := side.configOf(cmd, side.name)
+	flags := [2]string{"from", "to"}
+	for i, side := range [2]movedSide{m.from, m.to} {
+		config, err := side.configOf(cmd, flags[i])
 		if err != nil {
 			return err
 		}
@@ -101,7 +99,7 @@ func (m *moving) run(cmd *cobra.Command) error {
 	for i, partitions := range []*[]*rdb.Partition{&m.From, &m.To} {
 		redis, all, err := openBus(ctx, configs[i])
 		if err != nil {
-			return err
+			return fmt.Errorf("--%s: %w", flags[i], err)
 		}
 		defer redis.Close()
 		*partitions = all
@@ -155,24 +153,33 @@ func openBus(ctx context.Context, config app.Config) (*rdb.Client, []*rdb.Partit
 	return redis, partitions, nil
 }
 
-// waitInterval is the pause between two runs that wait for the end.
-const waitInterval = time.Second
+// waitInterval is the pause between two runs that wait for the end, and printInterval that between
+// two times that what is left is printed.
+const (
+	waitInterval  = time.Second
+	printInterval = 10 * time.Second
+)
 
 // goOn runs the move, again and again if it is to wait for the end.
 func (m *moving) goOn(ctx context.Context) error {
-	last, isAway := "", false
+	last, isAway, printed := "", false, time.Time{}
 	for isDraining := false; ; {
 		report, err := move.Run(ctx, m.Options)
 		isDraining = isDraining || report.Phase == move.Draining
 		// What is left is printed when it has changed.
-		if text := fmt.Sprint(report.Phase, report.Waiting); err == nil && text != last {
+		text, isDue := fmt.Sprint(report.Phase, report.Waiting), report.Phase == move.Over || time.Since(printed) > printInterval
+		if err == nil && text != last && isDue {
 			if err = move.Look(ctx, m.Options, &report); err == nil {
 				m.print(report)
-				last = text
+				last, printed = text, time.Now()
+			} else {
+				err = fmt.Errorf("%s, but it cannot be said what is left: %w", report.Phase, err)
 			}
 		}
 		switch {
-		case errors.Is(err, bus.ErrUnavailable) && m.wait && isDraining && ctx.Err() == nil:
+		case isDraining && ctx.Err() != nil:
+			return errNotOver
+		case errors.Is(err, bus.ErrUnavailable) && m.wait && isDraining:
 			if !isAway {
 				fmt.Fprintf(m.errors, "rtm: redis unavailable, retrying: %s\n", printable(err.Error()))
 			}
@@ -197,9 +204,9 @@ func (m *moving) print(r move.Report) {
 		writeJSONLine(m.out, r)
 		return
 	}
-	m.say(r.Subscribers > 0 || r.Tokens > 0, "Copied %s, %s and %s; %d changes were made now.",
+	m.say(r.Subscribers > 0 || r.Tokens > 0, "Copied %s, %s and %s; %s made now.",
 		format.Plural(int64(r.Tokens), "token"), format.Plural(int64(r.Topics), "topic"),
-		format.Plural(int64(r.Subscribers), "subscriber"), r.Changed)
+		format.Plural(int64(r.Subscribers), "subscriber"), format.Plural(int64(r.Changed), "change"))
 	m.say(r.Released > 0, "%s released: from now on the new Redis delivers.", format.Plural(int64(r.Released), "subscriber"))
 	for _, w := range r.Waiting {
 		m.printWaiting(w)

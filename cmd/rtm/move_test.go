@@ -45,7 +45,7 @@ func TestMove(t *testing.T) {
 		}
 		status, stdout, stderr := runMove(ctx, on()...)
 		assert.Equal(t, exitNotOver, status)
-		assert.Equal(t, "Copied 1 token, 1 topic and 1 subscriber; 3 changes were made now.\n"+
+		assert.Equal(t, "Copied 1 token, 1 topic and 1 subscriber; 3 changes made now.\n"+
 			"No web runs on the new Redis. Start it now: until the switch it is not ready, and refuses clients.\n"+
 			"No worker runs on the new Redis. Start it now.\n"+
 			"Publishes go to the old Redis. Next: the same with --switch.\n", stdout)

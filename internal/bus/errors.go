@@ -14,6 +14,8 @@ var (
 	// ErrMoving is an [ErrUnavailable]: the bus is closed, because it moves to another Redis. Nothing
 	// was changed, but of what takes several steps perhaps a part.
 	ErrMoving = fmt.Errorf("%w: the bus is moving to another one", ErrUnavailable)
+	// ErrHeld means that a token cannot be rotated yet: the bus has moved, and holds its subscriber.
+	ErrHeld = errors.New("what its client was sent before the bus moved is still being delivered; rotate the token when that is done")
 	// ErrOverloaded means that too many requests are waiting. Nothing was stored.
 	ErrOverloaded = errors.New("too many requests are waiting")
 	// ErrPoisoned means that a job cannot be acquired because its data is damaged. It was scheduled

@@ -18,12 +18,17 @@ import (
 func (m *mover) copy(ctx context.Context) error {
 	from, err := m.from.read(ctx)
 	if err != nil {
-		return err
+		return m.from.blame(err)
 	}
 	to, err := m.to.read(ctx)
 	if err != nil {
-		return err
+		return m.to.blame(err)
 	}
+	return m.to.blame(m.copyTo(ctx, from, to))
+}
+
+// copyTo makes the new bus equal to a picture of the old one.
+func (m *mover) copyTo(ctx context.Context, from, to *picture) error {
 	m.report.Tokens, m.report.Topics, m.report.Subscribers = len(from.tokens), len(from.topics), len(from.subscribers)
 	renamed, err := m.copyTokens(ctx, from, to)
 	if err == nil && renamed { // what was theirs went with them

@@ -28,22 +28,22 @@ type Waiting struct {
 func (m *mover) drain(ctx context.Context) error {
 	held, err := m.to.heldTokens(ctx)
 	if err != nil {
-		return err
+		return m.to.blame(err)
 	}
 	all, err := queued.Read(ctx, m.from.Stores) // first: what nothing is queued for does not change any more
 	if err != nil {
-		return err
+		return m.from.blame(err)
 	}
 	tokens := slices.Concat(held, all.Tokens())
 	slices.Sort(tokens)
 	tokens = slices.Compact(tokens)
 	from, err := m.from.readOf(ctx, tokens)
 	if err != nil {
-		return err
+		return m.from.blame(err)
 	}
 	to, err := m.to.readOf(ctx, tokens)
 	if err != nil {
-		return err
+		return m.to.blame(err)
 	}
 	for _, token := range tokens {
 		waiting := Waiting{Left: all.Of(token)}
@@ -75,13 +75,13 @@ func (m *mover) drainOne(ctx context.Context, token bus.Token, was, is *subscrib
 	if was == nil {
 		was = &subscriber{}
 	} else if err := m.follow(ctx, token, was, is); err != nil && !errors.Is(err, bus.ErrNotSubscribed) {
-		return err
+		return m.from.blame(err)
 	}
 	if !nothingLeft {
 		return nil
 	}
 	if err := m.release(ctx, token, was); err != nil {
-		return err
+		return m.to.blame(err)
 	}
 	m.report.Released++
 	m.step("released")

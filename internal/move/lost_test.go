@@ -15,6 +15,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/move"
+	"routemaster/internal/move/queued"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -113,8 +114,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// TestTheOldRedisRestartsWhileItIsClosed has the switch fail, and the old bus be open as soon as its
-// Redis is back.
+// TestTheOldRedisRestartsWhileItIsClosed has the switch fail, and the old bus be open as soon as
+// its Redis is back.
 func TestTheOldRedisRestartsWhileItIsClosed(t *testing.T) {
 	server := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
 	from, to := newSide(t, server.Open(t), 0), newSide(t, rdbtest.Real(t).Open(t), 0)
@@ -171,4 +172,32 @@ func TestADeletionAcrossTheSwitch(t *testing.T) {
 	requireRun(from, to, move.Draining, doSwitch)
 	_, err = relays.EndDeletion(t.Context(), deletion, true)
 	require.ErrorIs(t, err, bus.ErrMoving)
+}
+
+// TestAMoveOffAFullRedis needs no memory there.
+func TestAMoveOffAFullRedis(t *testing.T) {
+	server := rdbtest.Real(t)
+	from, to := newSide(t, server.Open(t), 0), embedded(t, 3)
+	from.fill()
+	require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	require.ErrorIs(t, from.publish("widgets", 6, 6), bus.ErrUnavailable)
+	requireRun(from, to, move.Copied)
+	requireRun(from, to, move.Draining, doSwitch)
+	require.NoError(t, to.PatchSubscriber(t.Context(), alice, subscription(alice), to.now))
+	assert.Equal(t, storetest.UpTo(1, 5), from.deliver(alice, "widgets"))
+	requireRun(from, to, move.Over)
+}
+
+// TestAReplay that runs holds its subscriber, of whom nothing else is queued.
+func TestAReplay(t *testing.T) {
+	from, to := embedded(t, 0), embedded(t, 3)
+	from.fill()
+	from.deliverAll(t.Context())
+	old := from.partitions[0]
+	require.NoError(t, old.SAdd(t.Context(), "replays:running", "one").Err())
+	require.NoError(t, old.HSet(t.Context(), "replay:one", "token", string(alice)).Err())
+	report := requireRun(from, to, move.Draining, doSwitch)
+	require.Equal(t, []move.Waiting{{Name: "alice", Left: queued.Left{Replaying: true}}}, report.Waiting)
+	require.NoError(t, old.SRem(t.Context(), "replays:running", "one").Err())
+	requireRun(from, to, move.Over)
 }

@@ -78,11 +78,11 @@ func (s *side) readMarks(ctx context.Context) error {
 	s.marks = make([]mark, len(s.partitions))
 	for i, p := range s.partitions {
 		if err := p.RequireOpen(ctx); err != nil { // or it may say nothing
-			return err
+			return s.blame(err)
 		}
 		text, err := p.HGet(ctx, s.keys[i].Plans(), fence.Field).Result()
 		if err = rdb.Wrap("read the mark", err); err != nil {
-			return err
+			return s.blame(err)
 		}
 		if s.marks[i], err = parseMark(text); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *side) become(ctx context.Context, m mark) error {
 func (s *side) setMark(ctx context.Context, number int, was, is mark) error {
 	change := s.partitions[number].Change(ctx, scriptMark, was.String(), is.String())
 	if change.Err != nil {
-		return rdb.Wrap("mark the bus", change.Err)
+		return s.blame(rdb.Wrap("mark the bus", change.Err))
 	}
 	if change.Changed {
 		s.marks[number] = is

@@ -76,13 +76,16 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if o.step == nil {
 		o.step = func(string) {}
 	}
-	m := &mover{Options: o, from: newSide(o.From, o.step), to: newSide(o.To, o.step), runID: newID()}
+	m := &mover{Options: o, from: newSide(oldName, o.From, o.step), to: newSide(newName, o.To, o.step), runID: newID()}
 	err := m.run(ctx)
 	if errors.Is(err, bus.ErrMoving) { // see [fence.Script]
 		err = fmt.Errorf("%w (%v)", errOvertaken, err)
 	}
 	return m.report, err
 }
+
+// Names of the two in errors.
+const oldName, newName = "the old Redis", "the new Redis"
 
 // mover is one run.
 type mover struct {
@@ -143,7 +146,7 @@ func (m *mover) goOn(ctx context.Context) error {
 	if err := m.drain(ctx); err != nil || len(m.report.Waiting) > 0 {
 		return err
 	}
-	// An old web may have made job types, or state machines, which a closed bus does not refuse.
+	// A failover may have opened the old bus for a while: see open.
 	if err := m.from.requireMovable(ctx); err != nil {
 		return err
 	}
@@ -167,7 +170,7 @@ func (m *mover) finish(ctx context.Context) error {
 	}
 	held, err := m.to.heldTokens(ctx)
 	if err != nil {
-		return err
+		return m.to.blame(err)
 	}
 	if len(held) > 0 { // by a mistake of ours; they would be for ever
 		if err := m.to.become(ctx, m.mark(newBus)); err != nil {
@@ -176,7 +179,7 @@ func (m *mover) finish(ctx context.Context) error {
 	}
 	for _, token := range held {
 		if err := m.release(ctx, token, &subscriber{}); err != nil {
-			return err
+			return m.to.blame(err)
 		}
 	}
 	return m.to.become(ctx, mark{})
@@ -188,7 +191,7 @@ func Look(ctx context.Context, o Options, r *Report) (err error) {
 	if o.Now != nil {
 		now = o.Now()
 	}
-	from, to := newSide(o.From, o.step), newSide(o.To, o.step)
+	from, to := newSide(oldName, o.From, o.step), newSide(newName, o.To, o.step)
 	if r.DeadLetters, r.History, err = from.countLeft(ctx); err != nil {
 		return err
 	}
@@ -207,7 +210,7 @@ func (s *side) countLeft(ctx context.Context) (letters, kept int64, err error) {
 			sums, fields = pipe.HVals(ctx, s.keys[i].DeadLetterEvents()), pipe.HKeys(ctx, s.keys[i].Plans())
 		})
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, s.blame(err)
 		}
 		for _, events := range sums.Val() {
 			letters += rdb.Integer(events, 0)
@@ -221,7 +224,7 @@ func (s *side) countLeft(ctx context.Context) (letters, kept int64, err error) {
 			}
 		})
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, s.blame(err)
 		}
 		for _, length := range lengths {
 			kept += length.Val()

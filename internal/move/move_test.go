@@ -172,7 +172,7 @@ func TestAClosedBusRefusesChanges(t *testing.T) {
 		requireRun(from, to, move.Draining, doSwitch)
 		refused(from)
 		_, _, err := to.RotateToken(ctx, alice)
-		require.ErrorIs(t, err, bus.ErrMoving, "it is held")
+		require.ErrorIs(t, err, bus.ErrHeld)
 		from.deliverAll(ctx)
 		requireRun(from, to, move.Over)
 		refused(from)

@@ -3,11 +3,13 @@ package move
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/format"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
@@ -21,19 +23,33 @@ import (
 // side is one of the two buses.
 type side struct {
 	*stores.Stores
+	name       string
 	partitions []*rdb.Partition
 	keys       []store.Keys // of each partition
 	marks      []mark       // of each partition, as they were read
 	step       func(name string)
 }
 
-func newSide(partitions []*rdb.Partition, step func(name string)) *side {
-	s := &side{partitions: partitions, step: step}
+func newSide(name string, partitions []*rdb.Partition, step func(name string)) *side {
+	s := &side{name: name, partitions: partitions, step: step}
 	for _, p := range partitions {
 		s.keys = append(s.keys, store.Keys{Namespace: p.Namespace()})
 	}
 	s.useMark(mark{})
 	return s
+}
+
+// blame says in an error of Redis which of the two it is.
+func (s *side) blame(err error) error {
+	switch {
+	case errors.Is(err, bus.ErrMoving):
+		return err
+	case errors.Is(err, bus.ErrUnavailable):
+		return fmt.Errorf("%s: %w", s.name, err)
+	case rdb.HasCode(err, "WRONGTYPE"):
+		return fmt.Errorf("%s: %w; rtm doctor says what is damaged there", s.name, err)
+	}
+	return err
 }
 
 // useMark has all that is written from now on need a mark: see [fence.Script].
@@ -59,7 +75,7 @@ func (s *side) requireEmpty(ctx context.Context) error {
 			counts["definitions of state machines"] = pipe.HLen(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions())
 		})
 		if err != nil {
-			return err
+			return s.blame(err)
 		}
 		for _, what := range slices.Sorted(maps.Keys(counts)) {
 			if counts[what].Val() > 0 {
@@ -83,7 +99,7 @@ func (s *side) requireMovable(ctx context.Context) error {
 			outline = pipe.HMGet(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions(), "version", "outline")
 		})
 		if err != nil {
-			return err
+			return s.blame(err)
 		}
 		machines := map[string]any{}
 		version, text := rdb.Text(outline.Val()[0]), rdb.Text(outline.Val()[1])
@@ -109,7 +125,8 @@ func (s *side) requireMovable(ctx context.Context) error {
 
 // processes are the web and worker processes of the bus that live.
 func (s *side) processes(ctx context.Context, now time.Time) ([]overview.Process, error) {
-	return samples.Processes(ctx, s.partitions[0], now)
+	all, err := samples.Processes(ctx, s.partitions[0], now)
+	return all, s.blame(err)
 }
 
 // requireVersion fails if a process may not know of moves, because it is of another version.

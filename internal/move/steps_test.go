@@ -143,14 +143,22 @@ func TestAFailoverThatOpensTheOldBus(t *testing.T) {
 		from.fill()
 		requireRun(from, to, move.Draining, doSwitch)
 		home := from.Home("widgets").Partition()
+		mark := home.HGet(t.Context(), home.Namespace()+"plans", fence.Field).Val()
 		require.NoError(t, home.HDel(t.Context(), home.Namespace()+"plans", fence.Field).Err())
 		require.NoError(t, from.publish("widgets", 6, 6))
+		requireRun(from, to, move.Draining)
+		for _, p := range from.partitions { // as all were before the switch
+			before := strings.Replace(mark, "closed/switched", "open/old", 1)
+			require.NoError(t, p.HSet(t.Context(), p.Namespace()+"plans", fence.Field, before).Err())
+		}
+		_, err := run(from, to, doCancel)
+		require.ErrorContains(t, err, "cannot be undone")
 		requireRun(from, to, move.Draining)
 		require.ErrorIs(t, from.publish("widgets", 7, 7), bus.ErrMoving)
 		assert.Equal(t, storetest.UpTo(1, 6), from.deliver(alice, "widgets"))
 		types := home.Namespace() + "work:types" // an old web makes one
 		home.SAdd(t.Context(), types, "paint-widgets")
-		_, err := run(from, to)
+		_, err = run(from, to)
 		require.ErrorContains(t, err, "the bus has 1 job type")
 		home.Del(t.Context(), types)
 		requireRun(from, to, move.Over)

@@ -75,7 +75,7 @@ func (p *Partition) RefuseClusterNode(ctx context.Context) error {
 	case fields["cluster_enabled"] == "1":
 		return errors.New("this Redis is a node of a Redis Cluster: give the URL of the cluster, like redis+cluster://host:7000,host:7001")
 	}
-	return Wrap("cluster", err)
+	return Wrap("look for a cluster", err)
 }
 
 // errNoInfo says that Redis does not know a section of INFO, or does not show it to this user.

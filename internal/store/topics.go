@@ -137,7 +137,7 @@ var refusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
-	"too many batches": bus.ErrTooManyBatches, "moving": bus.ErrMoving, "lanes change": bus.ErrLanesChange,
+	"too many batches": bus.ErrTooManyBatches, "moving": bus.ErrMoving, "held": bus.ErrHeld, "lanes change": bus.ErrLanesChange,
 }
 
 // refusal is the error for one of them.

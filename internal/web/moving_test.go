@@ -34,7 +34,7 @@ func TestABusThatIsClosed(t *testing.T) {
 			{shop, "DELETE", "/subscriber"},
 			{rootKey, "POST", "/api_tokens", `{"name":"more","token":"more--1"}`},
 			{rootKey, "DELETE", "/api_tokens/" + shop},
-			{shop, "POST", "/v2/job-types", `{"name":"resize","url":"https://x.example/","delivery_strategy":"at_least_once"}`},
+			{shop, "POST", "/v2/job-types", `{"name":"resize","url":"https://x.example/","delivery_strategy":"at_least_once","attempts":3,"concurrency":1}`},
 			{rootKey, "PUT", "/state-machines", waiting},
 			{rootKey, "PUT", "/state-machines", waiting + hearing},
 		} {

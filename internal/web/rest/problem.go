@@ -168,6 +168,10 @@ var problems = []struct {
 	{bus.ErrTestWaits, Problem{
 		Status: http.StatusConflict, Detail: "a test event is already waiting; GET /subscriber/attempts will have its result",
 	}},
+	{bus.ErrHeld, Problem{
+		Status: http.StatusConflict,
+		Detail: "what the client was sent before the bus moved to another Redis is still being delivered; rotate its token when that is done",
+	}},
 	{bus.ErrLanesChange, Problem{
 		Status: http.StatusConflict,
 		Detail: "earlier changes of the lanes wait for batches that are queued, see GET /subscriber/batches; try again when these are delivered",
