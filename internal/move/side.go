@@ -63,10 +63,29 @@ func (s *side) useMark(m mark) {
 
 // requireEmpty fails unless the bus is new: what it had would be mixed up with what is moved.
 func (s *side) requireEmpty(ctx context.Context) error {
+	found, err := s.contents(ctx)
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("the Redis to move to is not empty, it has %s: give an empty one, or another namespace, "+
+			"and start no web there before the first rtm move", found[0])
+	}
+	return err
+}
+
+// requireBus fails if there is none: then --from is wrong.
+func (s *side) requireBus(ctx context.Context) error {
+	found, err := s.contents(ctx)
+	if err == nil && len(found) == 0 {
+		err = errors.New("the Redis to move from has no bus, or one that is new: give the URL and the namespace of the one that is in use")
+	}
+	return err
+}
+
+// contents are the words for what the bus has.
+func (s *side) contents(ctx context.Context) (found []string, err error) {
 	for i, p := range s.partitions {
 		k := s.keys[i]
 		counts := map[string]rdb.Reply[int64]{}
-		err := p.Pipelined(ctx, "look at the new bus", func(pipe rdb.Commands) {
+		err := p.Pipelined(ctx, "look at the bus", func(pipe rdb.Commands) {
 			counts["tokens"] = pipe.HLen(ctx, k.Tokens())
 			counts["topics"] = pipe.SCard(ctx, k.Topics())
 			counts["subscribers"] = pipe.SCard(ctx, k.Subscribers())
@@ -75,16 +94,15 @@ func (s *side) requireEmpty(ctx context.Context) error {
 			counts["definitions of state machines"] = pipe.HLen(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions())
 		})
 		if err != nil {
-			return s.blame(err)
+			return nil, s.blame(err)
 		}
 		for _, what := range slices.Sorted(maps.Keys(counts)) {
 			if counts[what].Val() > 0 {
-				return fmt.Errorf("the Redis to move to is not empty, it has %s: give an empty one, or another namespace, "+
-					"and start no web there before the first rtm move", what)
+				found = append(found, what)
 			}
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // requireMovable fails while the bus has what is not moved, and must not be lost.

@@ -168,12 +168,14 @@ func TestAFailoverThatOpensTheOldBus(t *testing.T) {
 func TestWhatIsRefused(t *testing.T) {
 	eachOf(t, 0, 3, func(t *testing.T, from, to *side) {
 		ctx, first := t.Context(), from.partitions[0]
-		from.fill()
 		refused := func(text string, from, to *side, adjust ...func(*move.Options)) {
 			t.Helper()
 			_, err := run(from, to, adjust...)
 			require.ErrorContains(t, err, text)
 		}
+		refused("the Redis to move from has no bus", from, to)
+		assert.Empty(t, moveOf(to))
+		from.fill()
 		refused("nothing is being moved", from, to, doCancel)
 		to.register("early--1")
 		refused("is not empty, it has tokens", from, to)

@@ -20,6 +20,9 @@ const (
 // here on no other run writes to the new bus.
 func (m *mover) begin(ctx context.Context, is state) error {
 	if is == fresh {
+		if err := m.from.requireBus(ctx); err != nil {
+			return err
+		}
 		m.id = newID()
 		if !m.to.isAll(spareBus) {
 			if err := m.to.requireEmpty(ctx); err != nil {
@@ -31,9 +34,6 @@ func (m *mover) begin(ctx context.Context, is state) error {
 		}
 	}
 	if err := m.from.become(ctx, m.mark(oldBus)); err != nil {
-		if m.from.first() == m.to.first() {
-			return errors.Join(errSame, m.to.become(ctx, mark{}))
-		}
 		return err
 	}
 	return m.to.become(ctx, m.ofRun(newBus))
