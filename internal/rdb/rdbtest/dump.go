@@ -23,6 +23,8 @@ func Dump(t testing.TB, raw rdb.Commands) map[string]string {
 		kind := raw.Type(ctx, key).Val()
 		var value any
 		switch kind {
+		case "string":
+			value = raw.Get(ctx, key).Val()
 		case "hash":
 			value = raw.HGetAll(ctx, key).Val()
 		case "set":
