@@ -14,32 +14,32 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
-// countedTokens counts the calls to a store that read tokens.
+// countedTokens counts the calls to the stores of a bus that read tokens.
 type countedTokens struct {
-	*store.Store
+	*stores.Stores
 	reads, lookUps atomic.Int64
 }
 
 func (c *countedTokens) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
 	c.reads.Add(1)
-	return c.Store.Tokens(ctx)
+	return c.Stores.Tokens(ctx)
 }
 
 func (c *countedTokens) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
 	c.lookUps.Add(1)
-	return c.Store.FindToken(ctx, tokens)
+	return c.Stores.FindToken(ctx, tokens)
 }
 
 func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, now := t.Context(), time.Now()
-		tokens := &countedTokens{Store: storetest.Open(t, redis)}
+		tokens := &countedTokens{Stores: storetest.OpenAll(t, redis)}
 		c := newTokenCache(tokens, "the-root-key", func() time.Time { return now })
 		find := func(credentials string) (bus.Token, int64) {
 			before := tokens.lookUps.Load()
@@ -79,7 +79,7 @@ func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 }
 
 func TestARefusalDoesNotOutliveATokenAddedHere(t *testing.T) {
-	tokens := &countedTokens{Store: storetest.Open(t, rdbtest.Embedded(t))}
+	tokens := &countedTokens{Stores: storetest.OpenAll(t, rdbtest.Embedded(t))}
 	c := newTokenCache(tokens, "the-root-key", time.Now)
 	find := func() error {
 		_, err := c.find(t.Context(), secretDigest{}, []string{"new"})
