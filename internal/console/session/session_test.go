@@ -19,9 +19,22 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) {
+	rdbtest.MainWithCluster(m, func(t testing.TB, redis *rdb.Client) {
+		require.NoError(t, redis.Partitions(namespace, 1)[0].Release(t.Context()))
+	})
+}
 
-const rootKey = "the-root-key"
+const rootKey, namespace = "the-root-key", "ns:"
+
+// open opens what has the sessions of a bus: on a cluster a partition, which begins their keys too.
+func open(t testing.TB, redis *rdbtest.Server) *rdb.Partition {
+	t.Helper()
+	if redis.IsCluster() {
+		return redis.Open(t).Partitions(namespace, 1)[0]
+	}
+	return redis.Open(t).Partition(namespace)
+}
 
 var (
 	client = session.Session{Token: "shop--1", Client: "shop", Person: "Ada", From: "192.0.2.7"}
@@ -32,9 +45,9 @@ func TestASessionIsGoodOnEveryProcessUntilItIsEnded(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, now := t.Context(), time.UnixMilli(time.Now().UnixMilli())
 		clock := func() time.Time { return now }
-		one := session.New(redis.Open(t).Partition("ns:"), rootKey, clock)
-		other := session.New(redis.Open(t).Partition("ns:"), rootKey, clock)
-		keys := session.Keys{Namespace: "ns:"}
+		p := open(t, redis)
+		one, other := session.New(p, rootKey, clock), session.New(open(t, redis), rootKey, clock)
+		keys, before := session.Keys{Namespace: p.Namespace()}, rdbtest.Dump(t, redis.Raw)
 		for made, ttl := range map[session.Session]time.Duration{client: 12 * time.Hour, root: 30 * 24 * time.Hour} {
 			cookie, err := one.Begin(ctx, made)
 			require.NoError(t, err)
@@ -58,15 +71,15 @@ func TestASessionIsGoodOnEveryProcessUntilItIsEnded(t *testing.T) {
 				_, err = s.Find(ctx, cookie)
 				assert.ErrorIs(t, err, session.ErrNone)
 			}
-			assert.Empty(t, rdbtest.Dump(t, redis.Raw))
+			assert.Equal(t, before, rdbtest.Dump(t, redis.Raw))
 		}
 	})
 }
 
 func TestWhoWritesToRedisMakesAndChangesNoSession(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	ctx, keys := t.Context(), session.Keys{}
-	s := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
+	ctx, p := t.Context(), open(t, redis)
+	s, keys := session.New(p, rootKey, time.Now), session.Keys{Namespace: p.Namespace()}
 	begin := func(made session.Session) (cookie, key string, fields map[string]string) {
 		cookie, err := s.Begin(ctx, made)
 		require.NoError(t, err)
@@ -106,8 +119,8 @@ func TestWhoWritesToRedisMakesAndChangesNoSession(t *testing.T) {
 
 func TestNoPartOfASessionMovesToAnotherField(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	ctx, keys := t.Context(), session.Keys{}
-	s := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
+	ctx, p := t.Context(), open(t, redis)
+	s, keys := session.New(p, rootKey, time.Now), session.Keys{Namespace: p.Namespace()}
 	cookie, err := s.Begin(ctx, client)
 	require.NoError(t, err)
 	id := redis.Raw.ZRange(ctx, keys.Sessions(), 0, -1).Val()[0]
@@ -118,8 +131,8 @@ func TestNoPartOfASessionMovesToAnotherField(t *testing.T) {
 
 func TestANewRootKeyEndsAllSessions(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	one := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
-	renewed := session.New(redis.Open(t).Partition(""), "another-root-key", time.Now)
+	one := session.New(open(t, redis), rootKey, time.Now)
+	renewed := session.New(open(t, redis), "another-root-key", time.Now)
 	for _, made := range []session.Session{client, root} {
 		cookie, err := one.Begin(t.Context(), made)
 		require.NoError(t, err)
@@ -130,8 +143,8 @@ func TestANewRootKeyEndsAllSessions(t *testing.T) {
 
 func TestASessionEndsEvenIfRedisKeepsIt(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	ctx, keys, now := t.Context(), session.Keys{}, time.Now()
-	s := session.New(redis.Open(t).Partition(""), rootKey, func() time.Time { return now })
+	ctx, p, now := t.Context(), open(t, redis), time.Now()
+	s, keys := session.New(p, rootKey, func() time.Time { return now }), session.Keys{Namespace: p.Namespace()}
 	for _, made := range []session.Session{client, root} {
 		begun := now
 		cookie, err := s.Begin(ctx, made)
@@ -150,10 +163,10 @@ func TestASessionEndsEvenIfRedisKeepsIt(t *testing.T) {
 
 func TestTooManySessionsEndTheFirst(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		ctx, keys := t.Context(), session.Keys{}
-		s := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
+		ctx, p := t.Context(), open(t, redis)
+		s, keys := session.New(p, rootKey, time.Now), session.Keys{Namespace: p.Namespace()}
 		for _, c := range []struct{ others, left int }{{498, 500}, {499, 501}, {500, 502}, {998, 1000}, {999, 1000}, {1005, 1000}} {
-			require.NoError(t, redis.Raw.FlushDB(ctx).Err())
+			require.NoError(t, redis.Raw.Del(ctx, keys.Sessions()).Err())
 			first, err := s.Begin(ctx, client)
 			require.NoError(t, err)
 			others := []goredis.Z{{Score: float64(time.Now().UnixMilli() - 1), Member: "ended"}}
@@ -176,8 +189,8 @@ func TestTooManySessionsEndTheFirst(t *testing.T) {
 
 func TestAClientsSessionsEndNoneButItsOwn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		ctx, keys, now := t.Context(), session.Keys{}, time.Now()
-		s := session.New(redis.Open(t).Partition(""), rootKey, func() time.Time { return now })
+		ctx, p, now := t.Context(), open(t, redis), time.Now()
+		s, keys := session.New(p, rootKey, func() time.Time { return now }), session.Keys{Namespace: p.Namespace()}
 		found := func(cookie string) bool {
 			_, err := s.Find(ctx, cookie)
 			return err == nil
@@ -211,7 +224,7 @@ func TestAClientsSessionsEndNoneButItsOwn(t *testing.T) {
 func TestWhileRedisIsAwayWhoWasThereMayLook(t *testing.T) {
 	redis := rdbtest.Real(t)
 	ctx, now := t.Context(), time.Now()
-	s := session.New(redis.Open(t).Partition(""), rootKey, func() time.Time { return now })
+	s := session.New(open(t, redis), rootKey, func() time.Time { return now })
 	seen, err := s.Begin(ctx, client)
 	require.NoError(t, err)
 	unseen, err := s.Begin(ctx, client)
