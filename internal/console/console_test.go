@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 // Clients of a desk that is full.
 const shop, search = consoletest.Shop, consoletest.Search

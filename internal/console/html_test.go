@@ -21,6 +21,7 @@ import (
 
 // TestEveryPage requires of every page, for everybody and in every state, what no page may lack.
 func TestEveryPage(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "what each page must have and lack is the same wherever the bus is")
 	for name, c := range map[string]struct {
 		desk   *consoletest.Desk
 		client string
@@ -58,6 +59,7 @@ func TestEveryPage(t *testing.T) {
 var live = regexp.MustCompile(`id="[^"]*" (role="status" )?data-live|<title>.*</title>|data-sampled="\d+"|<link rel="icon".*`)
 
 func TestARefreshHasAllThatMovesAndNothingAround(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "it compares a page with itself")
 	d := consoletest.Full(t, rdbtest.Embedded(t), consoletest.Showing(consoletest.Trouble()))
 	root := d.As(webtest.RootKey)
 	for _, p := range pages.All() {
@@ -194,6 +196,7 @@ func requireRelative(t *testing.T, what, element, to string, depth int) {
 
 // TestTheOverviewShowsWhatCouldNotBeRead has no problem but that.
 func TestTheOverviewShowsWhatCouldNotBeRead(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "its figures are made up")
 	for _, unread := range [][]overview.Unread{nil, {{Part: overview.PartTopics, Why: "no answer", ReadAt: overview.Time{Time: consoletest.At}}}} {
 		f := consoletest.Calm()
 		f.Unread, f.Published = unread, nil

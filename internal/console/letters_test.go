@@ -19,7 +19,7 @@ import (
 func TestDeadLetters(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	d := consoletest.Full(t, redis)
-	b, buried := d.As(shop), storetest.NewBusOn(t, redis, d.First().Partition())
+	b, buried := d.As(shop), storetest.NewBusOn(t, redis, d.Of(shop).Partition())
 	bury := func(number, diedAt int, reason bus.DeathReason, status int) {
 		buried.Bury(storetest.DeadLetter{
 			Number: number, Token: shop, Reason: reason, Status: status, DiedAt: diedAt, Events: []int{number},
@@ -75,7 +75,7 @@ func TestDeadLetters(t *testing.T) {
 func TestManyDeadLettersAreDiscardedByName(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	d := consoletest.Full(t, redis)
-	b, buried := d.As(shop), storetest.NewBusOn(t, redis, d.First().Partition())
+	b, buried := d.As(shop), storetest.NewBusOn(t, redis, d.Of(shop).Partition())
 	d.Do(shop, "POST", "/subscriber/dead_letters/discard", `{"all":true}`)
 	const discard = "subscribers/shop/dead-letters/discard"
 	empty := b.Send(discard, nil).Body.String()

@@ -97,7 +97,7 @@ func TestADamagedListOfSessionsIsNamed(t *testing.T) {
 		root, other := d.As(webtest.RootKey), d.As(webtest.RootKey)
 		copied := d.Browser()
 		copied.Cookies["routemaster"] = other.Cookies["routemaster"]
-		key := session.Keys{}.Sessions()
+		key := session.Keys{Namespace: d.First().Partition().Namespace()}.Sessions()
 		require.NoError(t, redis.Raw.Set(t.Context(), key, "no sorted set", 0).Err())
 		w := d.Browser().Send("login", url.Values{"secret": {webtest.Alice}})
 		assert.Equal(t, http.StatusInternalServerError, w.Code)

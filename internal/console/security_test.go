@@ -107,7 +107,7 @@ func TestWhoOnlyLooksChangesNothing(t *testing.T) {
 	}
 	after := rdbtest.Dump(t, redis.Raw)
 	for key := range after {
-		if strings.HasPrefix(key, "console:") {
+		if strings.Contains(key, "console:") {
 			delete(after, key)
 		}
 	}

@@ -71,6 +71,7 @@ func TestALiveTailIsForwardedUntilTheSessionEnds(t *testing.T) {
 }
 
 func TestALiveTailIsForWhoIsLoggedIn(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "a session is found as for a page, and refused tails take seconds to close")
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	d.Serve()
 	for name, b := range map[string]*consoletest.Browser{"nobody": d.Browser(), "a session that has ended": {Desk: d, Cookies: map[string]*http.Cookie{"routemaster": {Name: "routemaster", Value: "none"}}}} {

@@ -39,7 +39,7 @@ func set(form url.Values, fields []string) {
 }
 
 // Send sends a request for a path of the console. A form is posted, unless it is nil. Headers are
-// names and values.
+// names and values. What was published is carried to other partitions, as by [webtest.API.Do].
 func (b *Browser) Send(path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
 	b.T.Helper()
 	r := httptest.NewRequestWithContext(b.T.Context(), http.MethodGet, "/console/"+path, nil)
@@ -60,6 +60,9 @@ func (b *Browser) Send(path string, form url.Values, headers ...string) *httptes
 		if cookie.MaxAge < 0 {
 			delete(b.Cookies, cookie.Name)
 		}
+	}
+	if path == "publish" && w.Code == http.StatusSeeOther {
+		require.NoError(b.T, b.Relay(b.T.Context()))
 	}
 	return w
 }
