@@ -17,7 +17,7 @@ func TestLuaHasTheSameWords(t *testing.T) {
 	require.NoError(t, err)
 	for _, line := range []string{
 		fmt.Sprintf("local MOVE = '%s' ", fence.Field),
-		fmt.Sprintf("local MOVING = { 0, '%s' }", fence.Refusal),
+		fmt.Sprintf("return { 0, '%s' }", fence.Refusal),
 		fmt.Sprintf("string.find(mark, '%s', 1, true) == 1", fence.Closed),
 	} {
 		assert.Contains(t, string(lua), line)

@@ -5,14 +5,12 @@
 local function plans_key() return ns .. 'plans' end
 
 local MOVE = '?!' -- no topic has such a name: see tail_field in the store's library
-local MOVING = { 0, 'moving' }
 
--- Whether the field says that the bus is closed.
-local function is_closed(mark) return mark and string.find(mark, 'closed', 1, true) == 1 end
-
--- What a change by a client returns while the bus is closed; else nil.
+-- What a change by a client returns while the bus is closed; else nil. The script of a publish has
+-- read the mark already, and decides itself.
 local function refused_by_move()
-  if is_closed(redis.call('HGET', plans_key(), MOVE)) then return MOVING end
+  local mark = redis.call('HGET', plans_key(), MOVE)
+  if mark and string.find(mark, 'closed', 1, true) == 1 then return { 0, 'moving' } end
   return nil
 end
 
@@ -21,6 +19,7 @@ end
 -- not be refused.
 local function refused_to_mover()
   allow_when_full()
-  if (redis.call('HGET', plans_key(), MOVE) or '') ~= table.remove(ARGV) then return MOVING end
+  local mark = redis.call('HGET', plans_key(), MOVE) or ''
+  if mark ~= table.remove(ARGV) then return { 0, 'moving' } end
   return nil
 end

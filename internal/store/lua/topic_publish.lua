@@ -53,7 +53,7 @@ local subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
 local plans, laned = false, {} -- what has to be known beyond the founding keys
 if redis.call('HLEN', plans_key()) > 0 then
   plans = publish_plans(topic, subscribers)
-  if plans.is_closed then return MOVING end
+  if plans.is_closed then return { 0, 'moving' } end
   laned = plans.lanes(18, FIRST)
   if not laned then return plans.stale() end
 end

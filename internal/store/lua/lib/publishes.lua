@@ -12,7 +12,8 @@ local function publish_plans(topic, subscribers)
   local MAX_TOLD = 20 -- events of one publish, to those who watch
 
   local of_topic = redis.call('HMGET', plans_key(), history_field(topic), tail_field(topic), MOVE)
-  self.keeps_history, self.is_closed = of_topic[1] == '1', is_closed(of_topic[3])
+  self.keeps_history = of_topic[1] == '1'
+  self.is_closed = of_topic[3] and string.find(of_topic[3], 'closed', 1, true) == 1
   local channel = of_topic[2]
   local versions = {} -- of lanes, in the order of the subscribers: false if there is one lane
   for i = 1, #subscribers, CHUNK do
