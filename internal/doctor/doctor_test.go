@@ -20,7 +20,8 @@ import (
 // TestEveryDamageIsFoundAndRepaired breaks a sound bus in every way. Doctor must find exactly that,
 // change nothing unless asked to fix it, and repair it at once; then everything is delivered.
 func TestEveryDamageIsFoundAndRepaired(t *testing.T) {
-	for _, a := range slices.Concat(damages, optionDamages, generationDamages, historyDamages, replayDamages, skipped) {
+	all := slices.Concat(damages, optionDamages, generationDamages, historyDamages, replayDamages, skipped)
+	for _, a := range all[:rdbtest.Fewer(len(all))] {
 		t.Run(a.name, func(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				p := newPatient(t, server)

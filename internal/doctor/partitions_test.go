@@ -23,7 +23,8 @@ import (
 // Doctor must find exactly that, change nothing unless asked to fix it, and repair it at once; then
 // everything arrives.
 func TestEveryDamageOfPartitionsIsFoundAndRepaired(t *testing.T) {
-	for _, a := range slices.Concat(relayDamages, acrossDamages) {
+	all := slices.Concat(relayDamages, acrossDamages)
+	for _, a := range all[:rdbtest.Fewer(len(all))] {
 		t.Run(a.name, func(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				p := newDividedPatient(t, server.Open(t))

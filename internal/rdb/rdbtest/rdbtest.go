@@ -50,9 +50,9 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
 }
 
-// Fewer is how many of so many random steps or repetitions a test takes: all, but with the race
-// detector a twentieth and at least one. It finds races as well in those: what each of them does is
-// the same.
+// Fewer is how many of so many cases, random steps or repetitions a test takes: all, but with the
+// race detector a twentieth and at least one. It finds races as well in those: what each of them
+// does is the same.
 func Fewer(all int) int {
 	if RaceDetector {
 		return max(1, all/20)
