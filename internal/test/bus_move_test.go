@@ -2,7 +2,6 @@ package test
 
 import (
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,26 +37,16 @@ func TestABusMovesToACluster(t *testing.T) {
 		require.NoError(t, err)
 		return report
 	}
-	isReady := func(of *bustest.Bus) bool {
-		status, _, err := bustest.Send(of.Client, of.API, "", "GET", "/health/ready", "")
-		return err == nil && status == http.StatusOK
-	}
 
 	require.Equal(t, move.Copied, run(func(*move.Options) {}).Phase)
 	assert.True(t, isReady(old))
 	assert.False(t, isReady(b))
 	var loads []*movedLoad
-	var running sync.WaitGroup
-	ended := make(chan struct{})
-	end := sync.OnceFunc(func() {
-		close(ended)
-		running.Wait()
-	})
-	defer end()
+	publishers := newTraffic(t)
 	for _, topic := range topics {
 		l := &movedLoad{webs: [2]*bustest.Bus{old, b}, token: publisher, topic: topic}
 		loads = append(loads, l)
-		running.Go(func() { l.run(ended) })
+		publishers.repeat(l.publish)
 	}
 	accepted := func(web, events int) {
 		t.Helper()
@@ -84,11 +73,11 @@ func TestABusMovesToACluster(t *testing.T) {
 	}, bustest.WaitTimeout, 10*time.Millisecond, "%+v", last)
 	old.StopWorker()
 	accepted(1, 50)
-	end()
+	publishers.end()
 
 	for _, s := range []*bustest.Subscriber{served, paused} {
 		for _, l := range loads {
-			published := int(l.accepted[0].Load() + l.accepted[1].Load())
+			published := int(l.published())
 			require.Eventually(t, func() bool { return len(s.NumbersOf(l.topic)) >= published }, bustest.WaitTimeout, 10*time.Millisecond)
 			assert.Equal(t, storetest.UpTo(1, published), s.NumbersOf(l.topic), "%s of %s", l.topic, s.Token)
 		}
@@ -107,20 +96,17 @@ type movedLoad struct {
 	webs         [2]*bustest.Bus
 	token, topic string
 	accepted     [2]atomic.Int64 // how many events, by web
+	turn         int
 }
 
-func (l *movedLoad) run(ended <-chan struct{}) {
-	for number, turn := 1, 0; ; turn++ {
-		select {
-		case <-ended:
-			return
-		default:
-		}
-		web := l.webs[turn%2]
-		status, _, err := bustest.Send(web.Client, web.API, l.token, "POST", "/topics/"+l.topic, bustest.EventBody(number))
-		if err == nil && status == http.StatusOK {
-			l.accepted[turn%2].Add(1)
-			number++
-		}
+func (l *movedLoad) publish() {
+	web, number := l.turn%2, int(l.published())+1
+	l.turn++
+	status, _, err := bustest.Send(l.webs[web].Client, l.webs[web].API, l.token, "POST", "/topics/"+l.topic, bustest.EventBody(number))
+	if err == nil && status == http.StatusOK {
+		l.accepted[web].Add(1)
 	}
 }
+
+// published is how many events were accepted.
+func (l *movedLoad) published() int64 { return l.accepted[0].Load() + l.accepted[1].Load() }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,17 +26,10 @@ type clusterLoad struct {
 	published int
 }
 
-func (l *clusterLoad) run(t *testing.T, ended <-chan struct{}) {
-	for {
-		select {
-		case <-ended:
-			return
-		default:
-		}
-		number := l.published + 1
-		assert.Eventually(t, func() bool { return l.send(number) == http.StatusOK }, bustest.WaitTimeout, time.Millisecond, "%s %d", l.topic, number)
-		l.published = number
-	}
+func (l *clusterLoad) publish(t *testing.T) {
+	number := l.published + 1
+	assert.Eventually(t, func() bool { return l.send(number) == http.StatusOK }, bustest.WaitTimeout, time.Millisecond, "%s %d", l.topic, number)
+	l.published = number
 }
 
 func (l *clusterLoad) send(number int) (status int) {
@@ -95,17 +87,11 @@ func busOnACluster(t *testing.T, server string, move func(c *rdbtest.Cluster, p 
 	}
 	publisher := b.AddClient("publisher")
 	var loads []*clusterLoad
-	var running sync.WaitGroup
-	ended := make(chan struct{})
-	end := sync.OnceFunc(func() {
-		close(ended)
-		running.Wait()
-	})
-	defer end()
+	publishers := newTraffic(t)
 	for _, name := range names {
 		l := &clusterLoad{bus: b, token: publisher, topic: name}
 		loads = append(loads, l)
-		running.Go(func() { l.run(t, ended) })
+		publishers.repeat(func() { l.publish(t) })
 	}
 	got := func(events int) {
 		t.Helper()
@@ -131,7 +117,7 @@ func busOnACluster(t *testing.T, server string, move func(c *rdbtest.Cluster, p 
 	cluster.RequireMaster(t, home, cluster.ReplicaOf(victim))
 	victim.Restart(t) // or nothing would be confirmed there
 	got(300)
-	end()
+	publishers.end()
 
 	for _, s := range all {
 		for _, l := range loads {
@@ -164,10 +150,12 @@ func busOnACluster(t *testing.T, server string, move func(c *rdbtest.Cluster, p 
 // requireReady waits until the bus takes requests.
 func requireReady(t *testing.T, b *bustest.Bus) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		status, _, err := bustest.Send(b.Client, b.API, "", "GET", "/health/ready", "")
-		return err == nil && status == http.StatusOK
-	}, bustest.WaitTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return isReady(b) }, bustest.WaitTimeout, 10*time.Millisecond)
+}
+
+func isReady(b *bustest.Bus) bool {
+	status, _, err := bustest.Send(b.Client, b.API, "", "GET", "/health/ready", "")
+	return err == nil && status == http.StatusOK
 }
 
 // rootOf sends requests as root.

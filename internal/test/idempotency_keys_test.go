@@ -5,7 +5,6 @@ import (
 	"flag"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,29 +39,16 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	for number := range waiting {
 		b.Publish(publisher, "widgets", number)
 	}
-	ended := make(chan struct{})
-	var running sync.WaitGroup
-	stop := sync.OnceFunc(func() {
-		close(ended)
-		running.Wait()
-	})
-	t.Cleanup(stop)
+	flood := newTraffic(t)
 	var published, refused atomic.Int64
 	flooding := time.Now()
 	for _, name := range []string{"a", "b", "c", "d"} {
 		token := b.AddClient("load-" + name)
-		running.Go(func() {
-			for {
-				select {
-				case <-ended:
-					return
-				default:
-				}
-				if publishWithKey(b, token, "load_"+name) {
-					published.Add(1)
-				} else {
-					refused.Add(1)
-				}
+		flood.repeat(func() {
+			if publishWithKey(b, token, "load_"+name) {
+				published.Add(1)
+			} else {
+				refused.Add(1)
 			}
 		})
 	}
@@ -99,7 +85,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond) // a steady trickle beside the flood
 	}
-	stop()
+	flood.end()
 	assert.Positive(t, drops())
 	assert.Zero(t, refused.Load())
 	assert.LessOrEqual(t, peak, b.Config.Memory.Max)
