@@ -70,13 +70,7 @@ type Report struct {
 // [bus.ErrUnavailable], or because something is refused; it can be repeated in any case. The report
 // has no figures yet that [Look] adds.
 func Run(ctx context.Context, o Options) (Report, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.step == nil {
-		o.step = func(string) {}
-	}
-	m := &mover{Options: o, from: newSide(oldName, o.From, o.step), to: newSide(newName, o.To, o.step), runID: newID()}
+	m := newMover(o)
 	err := m.run(ctx)
 	if errors.Is(err, bus.ErrMoving) { // see [fence.Script]
 		err = fmt.Errorf("%w (%v)", errOvertaken, err)
@@ -84,15 +78,22 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return m.report, err
 }
 
-// Names of the two in errors.
-const oldName, newName = "the old Redis", "the new Redis"
-
 // mover is one run.
 type mover struct {
 	Options
 	from, to  *side
 	id, runID string // the UIDs of the move and of the run
 	report    Report
+}
+
+func newMover(o Options) *mover {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.step == nil {
+		o.step = func(string) {}
+	}
+	return &mover{Options: o, from: newSide("the old Redis", o.From, o.step), to: newSide("the new Redis", o.To, o.step), runID: newID()}
 }
 
 // changed counts what was written.
@@ -187,18 +188,14 @@ func (m *mover) finish(ctx context.Context) error {
 
 // Look adds to a report what stays behind, and who runs. It fails with [bus.ErrUnavailable].
 func Look(ctx context.Context, o Options, r *Report) (err error) {
-	now := time.Now()
-	if o.Now != nil {
-		now = o.Now()
-	}
-	from, to := newSide(oldName, o.From, o.step), newSide(newName, o.To, o.step)
-	if r.DeadLetters, r.History, err = from.countLeft(ctx); err != nil {
+	m := newMover(o)
+	if r.DeadLetters, r.History, err = m.from.countLeft(ctx); err != nil {
 		return err
 	}
-	if r.OldWebs, r.OldWorkers, err = from.countProcesses(ctx, now); err != nil {
+	if r.OldWebs, r.OldWorkers, err = m.from.countProcesses(ctx, m.Now()); err != nil {
 		return err
 	}
-	r.NewWebs, r.NewWorkers, err = to.countProcesses(ctx, now)
+	r.NewWebs, r.NewWorkers, err = m.to.countProcesses(ctx, m.Now())
 	return err
 }
 

@@ -87,18 +87,18 @@ func (m *mover) close(ctx context.Context) error {
 func (m *mover) reopen(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reopenTimeout)
 	defer cancel()
-	for i := range m.from.partitions {
+	for i := 0; i < len(m.from.partitions); {
 		err := m.from.setMark(ctx, i, m.ofRun(oldBus), m.mark(oldBus))
-		for errors.Is(err, bus.ErrUnavailable) && ctx.Err() == nil {
-			time.Sleep(reopenInterval)
-			err = m.from.setMark(ctx, i, m.ofRun(oldBus), m.mark(oldBus))
-		}
 		switch {
+		case errors.Is(err, bus.ErrUnavailable) && ctx.Err() == nil:
+			time.Sleep(reopenInterval)
+			continue
 		case errors.Is(err, errOvertaken) && i == 0:
 			return nil
 		case err != nil && !errors.Is(err, errOvertaken):
 			return err
 		}
+		i++
 	}
 	return nil
 }

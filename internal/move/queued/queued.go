@@ -75,13 +75,18 @@ func readReplays(ctx context.Context, at *rdb.Partition, k store.Keys) (map[stri
 	if err != nil {
 		return nil, rdb.Wrap("read replays", err)
 	}
-	replaying := map[string]bool{}
-	for _, id := range ids {
-		token, err := at.HGet(ctx, k.Replay(bus.ReplayID(id)), "token").Result()
-		if err = rdb.Wrap("read replay", err); err != nil {
-			return nil, err
+	tokens := make([]rdb.Reply[[]any], len(ids))
+	err = at.Pipelined(ctx, "read replays", func(pipe rdb.Commands) {
+		for i, id := range ids {
+			tokens[i] = pipe.HMGet(ctx, k.Replay(bus.ReplayID(id)), "token")
 		}
-		if token != "" {
+	})
+	if err != nil {
+		return nil, err
+	}
+	replaying := map[string]bool{}
+	for _, reply := range tokens {
+		if token := rdb.Text(reply.Val()[0]); token != "" {
 			replaying[token] = true
 		}
 	}
