@@ -177,7 +177,7 @@ func (m *moving) goOn(ctx context.Context) error {
 			}
 		}
 		switch {
-		case isDraining && ctx.Err() != nil:
+		case err != nil && isDraining && ctx.Err() != nil:
 			return errNotOver
 		case errors.Is(err, bus.ErrUnavailable) && m.wait && isDraining:
 			if !isAway {
