@@ -189,5 +189,15 @@ func (p *Partition) MembersIn(ctx context.Context, key string, r ScoreRange) ([]
 	return members, err
 }
 
+// LexRange is the part of a sorted set whose members have all the same score: in the order of their
+// bytes, behind a member unless that is empty, and at most limit of them.
+func LexRange(after string, limit int) *redis.ZRangeBy {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	return &redis.ZRangeBy{Min: from, Max: "+", Count: int64(limit)}
+}
+
 // FormatScore writes a score as Redis reads it.
 func FormatScore(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }

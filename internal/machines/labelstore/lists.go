@@ -61,7 +61,7 @@ func (s *Store) listStates(
 	pages := make([]rdb.Reply[[]string], len(states))
 	err = s.redis.Pipelined(ctx, "list labels", func(pipe rdb.Commands) {
 		for i, state := range states {
-			pages[i] = pipe.ZRangeByLex(ctx, s.keys.Labels(machine, state), rdb.ByName(string(f.After), f.Limit))
+			pages[i] = pipe.ZRangeByLex(ctx, s.keys.Labels(machine, state), rdb.LexRange(string(f.After), f.Limit))
 		}
 	})
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Store) listStates(
 }
 
 func (s *Store) listErrored(ctx context.Context, machine machines.Name, f Filter) ([]Listed, error) {
-	names, err := s.redis.ZRangeByLex(ctx, s.keys.Errored(machine), rdb.ByName(string(f.After), f.Limit)).Result()
+	names, err := s.redis.ZRangeByLex(ctx, s.keys.Errored(machine), rdb.LexRange(string(f.After), f.Limit)).Result()
 	if err != nil {
 		return nil, rdb.Wrap("list errored labels", err)
 	}

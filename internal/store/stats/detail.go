@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/byname"
 	"routemaster/internal/store"
 	"routemaster/internal/store/lanes"
 )
@@ -98,7 +99,7 @@ func (s *Stats) findHolder(ctx context.Context, token bus.Token) (holder bus.Tok
 // [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its type.
 func (s *Stats) Detail(ctx context.Context, holder bus.Token, now time.Time) (Detail, error) {
 	name := string(publicToken(holder, "")) // it may be logged
-	found, damaged, err := s.subscribers(ctx, []rdb.Member{{Name: name, Value: string(holder)}})
+	found, damaged, err := s.subscribers(ctx, []byname.Member{{Name: name, Value: string(holder)}})
 	switch {
 	case err != nil:
 		return Detail{}, err

@@ -7,16 +7,12 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/byname"
 	"routemaster/internal/store"
 )
 
 // Page says which part of a list is wanted.
-type Page struct {
-	// After is the name behind which the part begins; empty for the beginning.
-	After string
-	// Limit is how many are wanted; 0 for all that follow.
-	Limit int
-}
+type Page = byname.Range
 
 // How many members of a list one round trip asks for, so that neither Redis nor we have much to do
 // at once.
@@ -38,7 +34,7 @@ func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) e
 		}
 		return name
 	}
-	err = s.redis.EachMember(ctx, s.keys.Topics(), rdb.Range(p), topicsPerTrip, ofHome, func(some []rdb.Member) (int, error) {
+	err = byname.Each(ctx, s.redis, s.keys.Topics(), p, topicsPerTrip, ofHome, func(some []byname.Member) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {
@@ -49,7 +45,7 @@ func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) e
 	return damaged, rdb.Wrap("list topics", err)
 }
 
-func (s *Stats) topics(ctx context.Context, some []rdb.Member) (topics []bus.Topic, damaged []string, err error) {
+func (s *Stats) topics(ctx context.Context, some []byname.Member) (topics []bus.Topic, damaged []string, err error) {
 	hashes, names := make([]rdb.Reply[[]any], len(some)), make([]string, len(some))
 	var owners rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
@@ -100,7 +96,7 @@ func (s *Stats) eachSubscriber(
 	}
 	search := &oldestSearch{stats: s, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
-	err = s.redis.EachMember(ctx, set, rdb.Range(p), subscribersPerTrip, nameOf, func(some []rdb.Member) (int, error) {
+	err = byname.Each(ctx, s.redis, set, p, subscribersPerTrip, nameOf, func(some []byname.Member) (int, error) {
 		subscribers, unreadable, err := s.subscribers(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err == nil {
@@ -115,7 +111,7 @@ func (s *Stats) eachSubscriber(
 }
 
 // subscribers reads some subscribers. One deleted in the meantime is left out.
-func (s *Stats) subscribers(ctx context.Context, some []rdb.Member) (found []bus.Subscriber, damaged []string, err error) {
+func (s *Stats) subscribers(ctx context.Context, some []byname.Member) (found []bus.Subscriber, damaged []string, err error) {
 	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
 	sent := make([]rdb.Reply[string], len(some))
 	sizes := make([]rdb.Reply[int64], len(some))

@@ -1,4 +1,5 @@
-package rdb
+// Package byname reads sets in the order of names.
+package byname
 
 import (
 	"cmp"
@@ -6,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"routemaster/internal/rdb"
 )
 
 // Range says which part of a list is wanted.
@@ -28,12 +29,12 @@ func compareMembers(a, b Member) int {
 // made in windows, each of which takes a scan of the whole set.
 const windowSize = 10_000
 
-// EachMember calls a function with the members of a set in the order of their names, but those
-// without one, at most perTrip at a time, which returns how many of them it has listed. A part does
-// not end between two of the same name, so it may be longer than its limit. It is shorter only at
-// the end of the list, also where some are left out.
-func (p *Partition) EachMember(
-	ctx context.Context, key string, part Range, perTrip int, nameOf func(string) string,
+// Each calls a function with the members of a set in the order of their names, but those without
+// one, at most perTrip at a time, which returns how many of them it has listed. A part does not end
+// between two of the same name, so it may be longer than its limit. It is shorter only at the end
+// of the list, also where some are left out.
+func Each(
+	ctx context.Context, p *rdb.Partition, key string, part Range, perTrip int, nameOf func(string) string,
 	each func([]Member) (listed int, err error),
 ) error {
 	for left := part.Limit; ; {
@@ -41,7 +42,7 @@ func (p *Partition) EachMember(
 		if part.Limit > 0 {
 			size = min(left, windowSize)
 		}
-		window, err := p.window(ctx, key, part.After, size, nameOf)
+		window, err := read(ctx, p, key, part.After, size, nameOf)
 		if err != nil {
 			return err
 		}
@@ -59,10 +60,10 @@ func (p *Partition) EachMember(
 	}
 }
 
-// window returns the first members of a set behind a name, and all others that have the name of the
+// read returns the first members of a set behind a name, and all others that have the name of the
 // last of them.
-func (p *Partition) window(
-	ctx context.Context, key, after string, size int, nameOf func(string) string,
+func read(
+	ctx context.Context, p *rdb.Partition, key, after string, size int, nameOf func(string) string,
 ) ([]Member, error) {
 	var window []Member
 	cut := func() {
@@ -74,27 +75,17 @@ func (p *Partition) window(
 		}
 		window = window[:min(end, len(window))]
 	}
-	err := p.EachPage(ctx, key, Set, 0, func(page []string) error {
+	err := p.EachPage(ctx, key, rdb.Set, 0, func(page []string) error {
 		for _, m := range page {
 			if name := nameOf(m); name > after {
 				window = append(window, Member{name, m})
 			}
 		}
-		if len(window) >= size+max(size/2, ElementsPerTrip) {
+		if len(window) >= size+max(size/2, rdb.ElementsPerTrip) {
 			cut()
 		}
 		return nil
 	})
 	cut()
 	return window, err
-}
-
-// ByName is the part of a sorted set whose members have all the same score: in the order of their
-// bytes, behind a member unless that is empty, and at most limit of them.
-func ByName(after string, limit int) *redis.ZRangeBy {
-	from := "-"
-	if after != "" {
-		from = "(" + after
-	}
-	return &redis.ZRangeBy{Min: from, Max: "+", Count: int64(limit)}
 }
