@@ -354,8 +354,9 @@ func TestAFullRedisKeepsNoNewHistory(t *testing.T) {
 		return b.history.Put(ctx, widgets, "", history.Limits{Events: 1}, storetest.Start)
 	}
 	assert.ErrorIs(t, put(ctx), bus.ErrUnavailable)
-	_, err := b.history.Get(ctx, widgets)
-	assert.ErrorIs(t, err, bus.ErrUnavailable, "a full Redis refuses transactions, even those that only read")
+	if _, err := b.history.Get(ctx, widgets); err != nil { // a full Redis refuses transactions that only read; Valkey does not
+		assert.ErrorIs(t, err, bus.ErrUnavailable)
+	}
 	dropped, err := b.history.DropOldest(ctx, storetest.Start)
 	require.NoError(t, err)
 	assert.Equal(t, 8, dropped.Events())

@@ -83,7 +83,10 @@ func startServerWith(t testing.TB, server string, c certificate, address string,
 	host, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	directory := t.TempDir()
-	all := append([]string{"--bind", host, "--dir", directory, "--save", "", "--appendonly", "no"}, c.arguments(port)...)
+	all := append([]string{
+		"--bind", host, "--dir", directory, "--save", "", "--appendonly", "no",
+		"--aof-use-rdb-preamble", "no", // or valkey-check-aof of Valkey 9 could not repair it
+	}, c.arguments(port)...)
 	return startProcess(t, &process{
 		server: server, address: address, dir: directory, arguments: append(all, arguments...), tls: c.config,
 	})
