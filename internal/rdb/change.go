@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"routemaster/internal/rdb/state"
 )
 
 // Change is what came of a script that changes something for a client. Such a script returns a
@@ -56,9 +53,6 @@ func (c *Change) Refusal(what string, words map[string]error) error {
 	return fmt.Errorf("%s: unexpected reply of a script: %v", what, c.Results)
 }
 
-// confirmTimeout bounds how long the replicas may take.
-const confirmTimeout = time.Second
-
 // Change is [Partition.ChangeAll] for one script.
 func (p *Partition) Change(ctx context.Context, script *Script, args ...any) Change {
 	return p.ChangeAll(ctx, script.Call(args...))[0]
@@ -68,32 +62,12 @@ func (p *Partition) Change(ctx context.Context, script *Script, args ...any) Cha
 // same round trip, until [Options].MinReplicas replicas have confirmed it. Without their
 // confirmation a script that changed something fails, though the change was made.
 func (p *Partition) ChangeAll(ctx context.Context, calls ...Call) []Change {
-	cmds, unconfirmed := p.runConfirmed(ctx, calls)
+	cmds, unconfirmed := p.run(ctx, calls, true)
 	changes := make([]Change, len(calls))
 	for i, cmd := range cmds {
 		changes[i] = readChange(cmd, unconfirmed)
 	}
 	return changes
-}
-
-// runConfirmed runs scripts and has replicas confirm what they did, in one round trip. It returns
-// why that is unconfirmed, nil if it is not.
-func (p *Partition) runConfirmed(ctx context.Context, calls []Call) (cmds []*redis.Cmd, unconfirmed error) {
-	if p.client.minReplicas == 0 {
-		return p.run(ctx, calls), nil
-	}
-	cmds = p.run(ctx, calls, command{"wait", p.client.minReplicas, confirmTimeout.Milliseconds()})
-	return cmds[:len(calls)], p.confirmed(cmds[len(calls)])
-}
-
-// confirmed returns nil if enough replicas have what was written before.
-func (p *Partition) confirmed(wait *redis.Cmd) error {
-	replicas, err := wait.Int()
-	if err == nil && replicas < p.client.minReplicas {
-		p.state.Observe(state.ErrUnconfirmed)
-		return state.ErrUnconfirmed
-	}
-	return err
 }
 
 // readChange reads what a script returned. Unconfirmed is why replicas have not confirmed what it

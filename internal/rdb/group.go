@@ -98,13 +98,7 @@ func (g *Group) run(ctx context.Context, gathered []*groupCall) error {
 		calls[i] = c.call
 		changes = changes || c.isChange
 	}
-	var err error
-	var cmds []*redis.Cmd
-	if changes {
-		cmds, err = g.partition.runConfirmed(ctx, calls)
-	} else {
-		cmds = g.partition.run(ctx, calls)
-	}
+	cmds, err := g.partition.run(ctx, calls, changes)
 	var late error
 	for i, c := range gathered {
 		c.cmd, c.err = cmds[i], err

@@ -90,8 +90,8 @@ func TestPartitionsOnACluster(t *testing.T) {
 		confirming := c.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 }).Partitions("", masters)
 		c.Nodes[masters].Freeze(t)
 		defer c.Nodes[masters].Thaw(t)
-		for range 3 { // any other node would confirm at once
-			changed := confirming[0].Change(ctx, change)
+		for _, script := range []*rdb.Script{change, done, change} { // any other node would confirm at once
+			changed := confirming[0].Change(ctx, script)
 			assert.ErrorContains(t, changed.Err, "too few replicas")
 			assert.False(t, changed.Changed)
 		}

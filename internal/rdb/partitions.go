@@ -77,17 +77,3 @@ func (p *Partition) RequireOpen(ctx context.Context) error {
 	}
 	return Wrap("look at the partition", err)
 }
-
-// Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is
-// released. It waits until so many replicas have confirmed that, for a second at most, and returns
-// how many have. Nothing that is not a script is refused.
-func (p *Partition) Hold(ctx context.Context, replicas int) (confirmed int, err error) {
-	cmds := p.do(ctx, []command{
-		{"del", p.namespace + PartitionKey}, {"wait", replicas, confirmTimeout.Milliseconds()},
-	})
-	if err := cmds[0].Err(); err != nil {
-		return 0, Wrap("hold", err)
-	}
-	confirmed, err = cmds[1].Int()
-	return confirmed, Wrap("hold", err)
-}

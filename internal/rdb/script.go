@@ -88,39 +88,39 @@ func (p *Partition) Run(ctx context.Context, script *Script, args ...any) Result
 // later. None runs twice.
 func (p *Partition) RunAll(ctx context.Context, calls ...Call) []Result {
 	results := make([]Result, len(calls))
-	for i, cmd := range p.run(ctx, calls) {
+	cmds, _ := p.run(ctx, calls, false)
+	for i, cmd := range cmds {
 		results[i] = Result{cmd}
 	}
 	return results
 }
 
-// run runs scripts, and then commands, which are for what the scripts did: after scripts that were
-// missing at first, the commands run once more. It returns the results of both.
-func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*redis.Cmd {
-	commands := make([]command, len(calls), len(calls)+len(then))
-	for i, c := range calls {
-		args := append(make(command, 0, 5+len(c.args)), "evalsha", c.script.sha(), 0, p.namespace)
-		if p.IsOneOfSeveral() {
-			args = append(args[:2], 1, p.namespace, p.namespace)
-		}
-		commands[i] = append(args, c.args...)
+// run runs scripts, and has replicas confirm changes, if they must, in the same round trip. It
+// returns why they are unconfirmed, nil if they are not.
+func (p *Partition) run(ctx context.Context, calls []Call, areChanges bool) (cmds []*redis.Cmd, unconfirmed error) {
+	var confirm []command
+	if areChanges && p.HasConfirmation() {
+		confirm = p.confirmation(p.client.minReplicas)
 	}
-	commands = append(commands, then...)
-	cmds := p.do(ctx, commands)
+	commands := make([]command, len(calls))
+	for i, c := range calls {
+		commands[i] = p.evaluation("evalsha", c.script.sha(), c.args...)
+	}
+	cmds, unconfirmed = p.send(ctx, commands, confirm)
 	var missing []int
 	for i, cmd := range cmds {
-		if i < len(calls) && HasCode(cmd.Err(), "NOSCRIPT") || i >= len(calls) && missing != nil {
+		if HasCode(cmd.Err(), "NOSCRIPT") {
 			missing = append(missing, i)
 		}
 	}
 	if missing == nil {
-		return cmds
+		return cmds, unconfirmed
 	}
 	// All on one connection: another may lead to another server, while Redis fails over.
 	var again []command
 	loaded := map[*Script]bool{}
 	for _, i := range missing {
-		if i < len(calls) && !loaded[calls[i].script] {
+		if !loaded[calls[i].script] {
 			loaded[calls[i].script] = true
 			again = append(again, command{"script", "load", calls[i].script.source()})
 		}
@@ -129,23 +129,33 @@ func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*r
 	for _, i := range missing {
 		again = append(again, commands[i])
 	}
-	for at, cmd := range p.do(ctx, again)[loads:] {
-		i := missing[at]
-		if i >= len(calls) && len(missing) < len(commands) {
-			cmd = fewer(cmds[i], cmd) // it may have asked another server about what ran before
-		}
-		cmds[i] = cmd
+	others, err := p.send(ctx, again, confirm)
+	for at, cmd := range others[loads:] {
+		cmds[missing[at]] = cmd
 	}
-	return cmds
+	// It may have asked another server, which knows nothing of what ran before.
+	if unconfirmed == nil || len(missing) == len(calls) {
+		unconfirmed = err
+	}
+	return cmds, unconfirmed
 }
 
-// fewer is the one of two WAITs that has failed or confirms less.
-func fewer(a, b *redis.Cmd) *redis.Cmd {
-	replicas, err := a.Int()
-	if others, _ := b.Int(); err != nil || replicas < others {
-		return a
+// evaluation is the command EVALSHA or EVAL, of a script's digest or text.
+func (p *Partition) evaluation(name, script string, args ...any) command {
+	c := append(make(command, 0, 5+len(args)), name, script, 0, p.namespace)
+	if p.IsOneOfSeveral() {
+		c = append(c[:2], 1, p.namespace, p.namespace)
 	}
-	return b
+	return append(c, args...)
+}
+
+// send sends commands, and what has replicas confirm what they did, which it judges.
+func (p *Partition) send(ctx context.Context, commands, confirm []command) (cmds []*redis.Cmd, unconfirmed error) {
+	cmds = p.do(ctx, append(commands, confirm...))
+	if confirm != nil {
+		unconfirmed = p.confirmed(cmds[len(commands):])
+	}
+	return cmds[:len(commands)], unconfirmed
 }
 
 // command is a command with its arguments.

@@ -10,45 +10,83 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 )
+
+// answering opens a server that answers commands, by their lower-case names, as it is told, one at
+// a time, for who wants changes confirmed by a replica.
+func answering(t *testing.T, answer map[string]func(*server.Peer)) *rdb.Client {
+	t.Helper()
+	redis, err := server.NewServer("127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(redis.Close)
+	var mu sync.Mutex
+	redis.SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if f, ok := answer[strings.ToLower(cmd)]; ok {
+			f(c)
+		} else {
+			c.WriteError("ERR unknown command")
+		}
+		return true
+	})
+	client, err := rdb.Open(rdb.Options{URL: "redis://" + redis.Addr().String(), Connections: 1, MinReplicas: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// writeChanged answers as a script that did what it was asked for.
+func writeChanged(c *server.Peer) {
+	c.WriteLen(1)
+	c.WriteInt(1)
+}
 
 // TestTheFirstConfirmationHoldsForWhatRanThen has a server that does not know one of two scripts at
 // first, and answers the first WAIT with 0, the second, as another server might, with 1.
 func TestTheFirstConfirmationHoldsForWhatRanThen(t *testing.T) {
 	for _, unknown := range []int{0, 1} {
-		redis, err := server.NewServer("127.0.0.1:0")
-		require.NoError(t, err)
-		defer redis.Close()
-		var mu sync.Mutex
-		scripts, waits := 0, 0
-		redis.SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			switch strings.ToLower(cmd) {
-			case "evalsha":
+		scripts, waits, isWritten := 0, 0, false
+		client := answering(t, map[string]func(*server.Peer){
+			"evalsha": func(c *server.Peer) {
 				if scripts++; scripts == unknown+1 {
 					c.WriteError("NOSCRIPT No matching script.")
-					return true
+					return
 				}
-				c.WriteLen(1)
-				c.WriteInt(1)
-			case "script":
-				c.WriteBulk("digest")
-			case "wait":
+				writeChanged(c)
+			},
+			"script": func(c *server.Peer) { c.WriteBulk("digest") },
+			"eval":   func(c *server.Peer) { isWritten = true; c.WriteInt(1) },
+			"wait": func(c *server.Peer) {
+				if !isWritten {
+					c.WriteError("ERR newer engines do not wait for what their connection has not written")
+					return
+				}
+				isWritten = false
 				c.WriteInt(waits)
 				waits++
-			default:
-				c.WriteError("ERR unknown command")
-			}
-			return true
+			},
 		})
-		client, err := rdb.Open(rdb.Options{URL: "redis://" + redis.Addr().String(), Connections: 1, MinReplicas: 1})
-		require.NoError(t, err)
-		defer client.Close()
 		a, b := rdb.NewScript(nil, "return {1, 'a'}"), rdb.NewScript(nil, "return {1, 'b'}")
 		for i, changed := range client.Partition("").ChangeAll(t.Context(), a.Call(), b.Call()) {
 			assert.ErrorContains(t, changed.Err, "too few replicas", "script "+strconv.Itoa(i)+" of which "+strconv.Itoa(unknown)+" is unknown")
 		}
+	}
+}
+
+// TestAConfirmationThatIsRefusedIsNone has a server that has become a replica of another.
+func TestAConfirmationThatIsRefusedIsNone(t *testing.T) {
+	one := func(c *server.Peer) { c.WriteInt(1) }
+	refuse := func(why string) func(*server.Peer) { return func(c *server.Peer) { c.WriteError(why) } }
+	for name, answer := range map[string]map[string]func(*server.Peer){
+		"READONLY": {"eval": refuse("READONLY You can't write against a read only replica."), "wait": one},
+		"WAIT":     {"eval": one, "wait": refuse("ERR WAIT cannot be used with replica instances.")},
+	} {
+		answer["evalsha"] = writeChanged
+		err := answering(t, answer).Partition("").Change(t.Context(), done).Err
+		assert.ErrorIs(t, err, bus.ErrUnavailable, name)
+		assert.ErrorContains(t, err, name)
 	}
 }

@@ -1,0 +1,59 @@
+package rdb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/state"
+)
+
+// confirmTimeout bounds how long the replicas may take.
+const confirmTimeout = time.Second
+
+// touch is a script that leaves everything as it was, but is a write, which replicas get. A full
+// Redis refuses SET, but not in a script that has written: DEL counts, whether or not it deletes.
+const touch = `local key = ARGV[1] .. 'partition:touch'
+redis.call('DEL', key)
+redis.call('SET', key, '')
+redis.call('DEL', key)
+return 1`
+
+// confirmation is what has replicas confirm all that the master has written before. WAIT alone does
+// not: in newer engines it is about what its own connection has written, which is nothing if a
+// script found its work done.
+func (p *Partition) confirmation(replicas int) []command {
+	return []command{p.evaluation("eval", touch), {"wait", replicas, confirmTimeout.Milliseconds()}}
+}
+
+// confirmed reads what came of a [Partition.confirmation]: nil if enough replicas have confirmed.
+func (p *Partition) confirmed(cmds []*redis.Cmd) error {
+	replicas, err := cmds[1].Int()
+	if err = cmp.Or(cmds[0].Err(), err); err != nil {
+		return fmt.Errorf("%w: unconfirmed: %w", bus.ErrUnavailable, err)
+	}
+	if replicas < p.client.minReplicas {
+		p.state.Observe(state.ErrUnconfirmed)
+		return state.ErrUnconfirmed
+	}
+	return nil
+}
+
+// Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is
+// released. It waits until so many replicas have confirmed that, for a second at most, and returns
+// how many have. Nothing that is not a script is refused.
+func (p *Partition) Hold(ctx context.Context, replicas int) (confirmed int, err error) {
+	cmds := p.do(ctx, append([]command{{"del", p.namespace + PartitionKey}}, p.confirmation(replicas)...))
+	held, err := cmds[0].Int()
+	if err == nil && held == 0 { // it was held already, so the touch is the only write
+		err = cmds[1].Err()
+	}
+	if err == nil {
+		confirmed, err = cmds[2].Int()
+	}
+	return confirmed, Wrap("hold", err)
+}
