@@ -21,7 +21,11 @@ type Traffic struct {
 	statuses     map[int]int
 }
 
-// StartTraffic has so many publishers publish as fast as they can, until Stop.
+// trafficPause is how long publishers pause between requests while a test waits for something else,
+// which as many requests as they can send would only slow down.
+const trafficPause = 2 * time.Millisecond
+
+// StartTraffic has so many publishers publish one event after the other, until Stop.
 func (b *Bus) StartTraffic(publishers int, token, topic string) *Traffic {
 	traffic := &Traffic{statuses: map[int]int{}}
 	var running sync.WaitGroup
@@ -32,7 +36,7 @@ func (b *Bus) StartTraffic(publishers int, token, topic string) *Traffic {
 				select {
 				case <-ended:
 					return
-				default:
+				case <-time.After(trafficPause):
 					traffic.publish(b, token, topic)
 				}
 			}

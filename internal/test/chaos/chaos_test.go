@@ -24,10 +24,13 @@ import (
 )
 
 var (
-	chaosDuration = flag.Duration("chaos.duration", 8*time.Second, "how long TestChaos keeps up the load and the faults")
+	chaosDuration = flag.Duration("chaos.duration", shortRun, "how long TestChaos keeps up the load and the faults")
 	chaosLabels   = flag.Int("chaos.labels", 300, "how many labels TestChaos moves through their states meanwhile")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one by chance")
 )
+
+// shortRun is how long a run lasts by default: half as long with the race detector.
+var shortRun = map[bool]time.Duration{false: 8 * time.Second, true: 4 * time.Second}[rdbtest.RaceDetector]
 
 // longRun is how long a run lasts at least that must have had every kind of fault. In a shorter one
 // the test requeues the jobs of dead workers itself, at the end.
