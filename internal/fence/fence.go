@@ -48,8 +48,8 @@ const (
 	forMover  = "local refused = refused_to_mover()\nif refused then return refused end\n"
 )
 
-// New is [rdb.NewScript] for a script that a closed bus refuses. Its library
-// has [Library] in it, and the queue's.
+// New is [rdb.NewScript] for a script that a closed bus refuses. Its library has [Library] in it,
+// and the queue's.
 func New(library rdb.Library, entry string) Script {
 	return Script{rdb.NewScript(library, forOthers+entry), rdb.NewScript(library, forMover+entry)}
 }

@@ -1,8 +1,6 @@
 package rdb_test
 
 import (
-	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,23 +14,12 @@ import (
 // done is a script that finds its work done, and writes nothing.
 var done = rdb.NewScript(nil, `return {1}`)
 
-// withReplica starts a Redis with a replica, which is returned too.
-func withReplica(t *testing.T) (master, replica *rdbtest.Server) {
-	t.Helper()
-	master, replica = rdbtest.Real(t, "--repl-diskless-sync-delay", "0"), rdbtest.Real(t)
-	host, port, _ := net.SplitHostPort(hostOf(t, master))
-	require.NoError(t, replica.Raw.Do(t.Context(), "replicaof", host, port).Err())
-	require.Eventually(t, func() bool {
-		return strings.Contains(replica.Raw.Info(t.Context(), "replication").Val(), "master_link_status:up")
-	}, time.Minute, time.Millisecond)
-	return master, replica
-}
-
 // TestWhatWasDoneBeforeIsConfirmedToo has a change find its work done on a connection that has
 // written nothing, while the replica does not have it yet. WAIT alone would take it for confirmed
 // in engines that are newer than Redis 7.0.
 func TestWhatWasDoneBeforeIsConfirmedToo(t *testing.T) {
-	master, replica := withReplica(t)
+	master, replica := rdbtest.Real(t, "--repl-diskless-sync-delay", "0"), rdbtest.Real(t)
+	replica.Follow(t, master)
 	ctx := t.Context()
 	open := func() (alone, partition *rdb.Partition) {
 		client := master.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 })
@@ -40,11 +27,10 @@ func TestWhatWasDoneBeforeIsConfirmedToo(t *testing.T) {
 	}
 	alone, partition := open()
 	require.NoError(t, partition.Release(ctx))
-	confirmed := func(p *rdb.Partition) bool { return p.Change(ctx, done).Changed }
 	requireConfirmed := func() {
 		t.Helper()
 		for _, p := range []*rdb.Partition{alone, partition} {
-			require.Eventually(t, func() bool { return confirmed(p) }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return p.Change(ctx, done).Changed }, time.Minute, time.Millisecond)
 		}
 	}
 	requireConfirmed()

@@ -42,11 +42,11 @@ func TestABusMovesToACluster(t *testing.T) {
 	assert.True(t, isReady(old))
 	assert.False(t, isReady(b))
 	var loads []*movedLoad
-	publishers := newTraffic(t)
+	publishers := bustest.NewLoad(t)
 	for _, topic := range topics {
 		l := &movedLoad{webs: [2]*bustest.Bus{old, b}, token: publisher, topic: topic}
 		loads = append(loads, l)
-		publishers.repeat(l.publish)
+		publishers.Repeat(l.publish)
 	}
 	accepted := func(web, events int) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestABusMovesToACluster(t *testing.T) {
 	}, bustest.WaitTimeout, 10*time.Millisecond, "%+v", last)
 	old.StopWorker()
 	accepted(1, 50)
-	publishers.end()
+	publishers.End()
 
 	for _, s := range []*bustest.Subscriber{served, paused} {
 		for _, l := range loads {

@@ -87,11 +87,11 @@ func busOnACluster(t *testing.T, server string, move func(c *rdbtest.Cluster, p 
 	}
 	publisher := b.AddClient("publisher")
 	var loads []*clusterLoad
-	publishers := newTraffic(t)
+	publishers := bustest.NewLoad(t)
 	for _, name := range names {
 		l := &clusterLoad{bus: b, token: publisher, topic: name}
 		loads = append(loads, l)
-		publishers.repeat(func() { l.publish(t) })
+		publishers.Repeat(func() { l.publish(t) })
 	}
 	got := func(events int) {
 		t.Helper()
@@ -117,7 +117,7 @@ func busOnACluster(t *testing.T, server string, move func(c *rdbtest.Cluster, p 
 	cluster.RequireMaster(t, home, cluster.ReplicaOf(victim))
 	victim.Restart(t) // or nothing would be confirmed there
 	got(300)
-	publishers.end()
+	publishers.End()
 
 	for _, s := range all {
 		for _, l := range loads {

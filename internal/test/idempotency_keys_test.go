@@ -39,12 +39,12 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	for number := range waiting {
 		b.Publish(publisher, "widgets", number)
 	}
-	flood := newTraffic(t)
+	flood := bustest.NewLoad(t)
 	var published, refused atomic.Int64
 	flooding := time.Now()
 	for _, name := range []string{"a", "b", "c", "d"} {
 		token := b.AddClient("load-" + name)
-		flood.repeat(func() {
+		flood.Repeat(func() {
 			if publishWithKey(b, token, "load_"+name) {
 				published.Add(1)
 			} else {
@@ -85,7 +85,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond) // a steady trickle beside the flood
 	}
-	flood.end()
+	flood.End()
 	assert.Positive(t, drops())
 	assert.Zero(t, refused.Load())
 	assert.LessOrEqual(t, peak, b.Config.Memory.Max)

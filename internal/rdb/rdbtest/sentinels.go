@@ -54,6 +54,14 @@ func WithSentinels(t testing.TB) *Server {
 	return &Server{URL: "redis+sentinel://" + strings.Join(sentinels, ",") + "/" + masterName + patiently, Raw: raw, processes: []*process{master}}
 }
 
+// Follow makes the server a replica of another, and waits until it has all that its master has.
+func (s *Server) Follow(t testing.TB, master *Server) {
+	t.Helper()
+	host, port, _ := net.SplitHostPort(master.processes[0].address)
+	require.NoError(t, s.Raw.Do(t.Context(), "replicaof", host, port).Err())
+	requireFollows(t, s.processes[0])
+}
+
 // requireFollows waits until a replica has all that its master has.
 func requireFollows(t testing.TB, replica *process) {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 
 // Traffic is a load of numbered events, each sent once.
 type Traffic struct {
-	stop func()
+	load *Load
 
 	mu           sync.Mutex
 	next         int
@@ -27,26 +27,13 @@ const trafficPause = 2 * time.Millisecond
 
 // StartTraffic has so many publishers publish one event after the other, until Stop.
 func (b *Bus) StartTraffic(publishers int, token, topic string) *Traffic {
-	traffic := &Traffic{statuses: map[int]int{}}
-	var running sync.WaitGroup
-	ended := make(chan struct{})
+	traffic := &Traffic{load: NewLoad(b.t), statuses: map[int]int{}}
 	for range publishers {
-		running.Go(func() {
-			for {
-				select {
-				case <-ended:
-					return
-				case <-time.After(trafficPause):
-					traffic.publish(b, token, topic)
-				}
-			}
+		traffic.load.Repeat(func() {
+			traffic.publish(b, token, topic)
+			time.Sleep(trafficPause)
 		})
 	}
-	traffic.stop = sync.OnceFunc(func() {
-		close(ended)
-		running.Wait()
-	})
-	b.t.Cleanup(traffic.stop)
 	return traffic
 }
 
@@ -68,7 +55,7 @@ func (tr *Traffic) publish(b *Bus, token, topic string) {
 }
 
 // Stop waits for the requests under way, and sends no more.
-func (tr *Traffic) Stop() { tr.stop() }
+func (tr *Traffic) Stop() { tr.load.End() }
 
 // Count is how many events have been acknowledged.
 func (tr *Traffic) Count() int {
