@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -157,10 +158,11 @@ func (b *Bench) pages(ctx context.Context, all []*viewer) error {
 		if err := all[0].look(ctx, path); err != nil { // web reads the history
 			return err
 		}
+		finishProfile := b.Stack.Profile(ctx, b.Table.Scenario, "page "+strings.ReplaceAll(path, "/", " "), b.Measured)
 		got, spent, err := b.Stack.Run(ctx, load.Load{Window: b.Window, Senders: []load.Sender{
 			func(time.Time) error { return all[0].look(ctx, path) },
 		}})
-		if err != nil {
+		if err := errors.Join(err, finishProfile()); err != nil {
 			return err
 		}
 		size := all[0].bytes
