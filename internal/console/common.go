@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"html/template"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"routemaster/internal/console/gzipped"
 	"routemaster/internal/console/page"
 )
 
@@ -14,7 +17,28 @@ import (
 type common struct {
 	// data is what the page's Load got; nobody may change it.
 	data any
-	html template.HTML
+	html gzipped.Part
+}
+
+// commonMark stands in a page for its common part, until that is written. What is shown cannot have
+// it: templates escape it.
+const commonMark = "<!-- common -->"
+
+// Common is where a page has its common part.
+func (view) Common() template.HTML { return commonMark }
+
+// withCommon returns a page with its common part, compressed if the request accepts that.
+func (f view) withCommon(h http.Header, text []byte) []byte {
+	before, after, has := bytes.Cut(text, []byte(commonMark))
+	switch {
+	case !has:
+		return text
+	case strings.Contains(f.Request.Header.Get("Accept-Encoding"), "gzip"): // web removes what is refused
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		return f.common.Body(before, after)
+	}
+	return slices.Concat(before, []byte(f.common.Text()), after)
 }
 
 // commons has the common parts of pages, which are made once a sample. It is safe for concurrent
@@ -59,7 +83,7 @@ func (c *commons) find(sample sampleID, of commonOf) (common, bool) {
 func (c *commons) keep(sample sampleID, of commonOf, made common) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	size := len(of.query) + len(made.html)
+	size := len(of.query) + made.html.Size()
 	if c.sample != sample || sample.at.IsZero() || len(of.query) > maxCommonQuery || c.bytes+size > maxCommons {
 		return
 	}
@@ -85,9 +109,10 @@ func (s *server) common(v *page.Visit, p page.Page) (common, error) {
 	}
 	var text bytes.Buffer
 	err = s.templateOf(p.Template, p).ExecuteTemplate(&text, "common", view{Visit: everybody, Page: p, Data: data})
-	made := common{data, template.HTML(text.String())}
-	if err == nil {
-		s.commons.keep(sample, of, made)
+	if err != nil {
+		return common{}, err
 	}
-	return made, err
+	made := common{data, gzipped.NewPart(text.String())}
+	s.commons.keep(sample, of, made)
+	return made, nil
 }

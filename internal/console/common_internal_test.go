@@ -1,20 +1,21 @@
 package console
 
 import (
-	"html/template"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/console/gzipped"
 )
 
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	var c commons
 	now := sampleID{at: time.Unix(1, 0)}
 	c.find(now, commonOf{})
-	part := common{html: template.HTML(strings.Repeat("x", maxCommons/4))}
+	part := common{html: gzipped.NewPart(strings.Repeat("x", maxCommons/4))}
 	for i := range 10 {
 		c.keep(now, commonOf{query: strconv.Itoa(i)}, part)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"routemaster/client"
+	"routemaster/internal/console/gzipped"
 	"routemaster/internal/console/markup"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/pages"
@@ -88,9 +89,9 @@ type view struct {
 	// Page is which one it is; Nav are those of the navigation that the visitor may see, by groups.
 	Page page.Page
 	Nav  []navGroup
-	// Data is what the page's Load got. Common is the part of the page that everybody sees alike.
+	// Data is what the page's Load got, common the part of the page that everybody sees alike.
 	Data   any
-	Common template.HTML
+	common gzipped.Part
 	// Message is what the form before this page did.
 	Message string
 	// Problem is why the page's form did nothing, or why the page cannot be shown.
@@ -170,10 +171,11 @@ func (s *server) show(w http.ResponseWriter, status int, template string, f view
 		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
 		return
 	}
+	body := f.withCommon(w.Header(), text.Bytes())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if !f.Figures.At.IsZero() {
 		w.Header().Set("X-Sampled-At", strconv.FormatInt(f.Figures.At.UnixMilli(), 10))
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // the browser may have gone
+	_, _ = w.Write(body) // the browser may have gone
 }

@@ -115,7 +115,7 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, p page.Page) {
 	if p.Common {
 		var made common
 		made, err = s.common(v, p)
-		f.Data, f.Common = made.data, made.html
+		f.Data, f.common = made.data, made.html
 	} else {
 		f.Data, err = s.load(v, p)
 	}

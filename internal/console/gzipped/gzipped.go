@@ -1,0 +1,77 @@
+// Package gzipped makes gzip bodies that have a part in common, which is compressed once for all of
+// them.
+package gzipped
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+)
+
+// header begins a gzip body that names no file and no time (RFC 1952).
+const header = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+// trailer is how long the end of a body is: a checksum and a size.
+const trailer = 8
+
+// A part is compressed once and sent often; what is around it, for each body.
+var forParts, forBodies = newWriters(6), newWriters(4)
+
+// newWriters makes a pool of writers, since each has some 100 kB.
+func newWriters(level int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		w, err := flate.NewWriter(nil, level)
+		if err != nil {
+			panic(err) // there is such a level
+		}
+		return w
+	}}
+}
+
+// Part is a part of bodies. It does not change.
+type Part struct {
+	text string
+	// deflated are blocks that end at a byte, none of which is the last of a body.
+	deflated []byte
+}
+
+// NewPart compresses a text.
+func NewPart(text string) Part {
+	w := forParts.Get().(*flate.Writer)
+	defer forParts.Put(w)
+	var out bytes.Buffer
+	w.Reset(&out)
+	_, _ = w.Write([]byte(text)) // a buffer takes all
+	_ = w.Flush()
+	return Part{text, bytes.Clone(out.Bytes())}
+}
+
+// Text is what was compressed.
+func (p Part) Text() string { return p.text }
+
+// Size is how many bytes of memory the part takes.
+func (p Part) Size() int { return len(p.text) + len(p.deflated) }
+
+// Body makes a body: the part, between what is before and after it.
+func (p Part) Body(before, after []byte) []byte {
+	w := forBodies.Get().(*flate.Writer)
+	defer forBodies.Put(w)
+	around := len(before) + len(after)
+	out := bytes.NewBuffer(make([]byte, 0, len(header)+around/2+len(p.deflated)+trailer))
+	out.WriteString(header)
+	w.Reset(out)
+	_, _ = w.Write(before) // a buffer takes all
+	_ = w.Flush()
+	out.Write(p.deflated)
+	w.Reset(out)
+	_, _ = w.Write(after)
+	_ = w.Close()
+	sum := crc32.ChecksumIEEE(before)
+	sum = crc32.Update(sum, crc32.IEEETable, []byte(p.text))
+	sum = crc32.Update(sum, crc32.IEEETable, after)
+	body := binary.LittleEndian.AppendUint32(out.Bytes(), sum)
+	return binary.LittleEndian.AppendUint32(body, uint32(around+len(p.text))) // modulo 2^32, as the format has it
+}
