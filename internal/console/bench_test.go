@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,14 +20,18 @@ func BenchmarkPage(b *testing.B) {
 	live := consoletest.NewLive(consoletest.Many(1000))
 	d := consoletest.New(b, rdbtest.Real(b), func(c *console.Config) { c.Live = live })
 	d.RequireDone(webtest.Alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
-	cookies := d.As(webtest.RootKey).Cookies
-	for name, path := range map[string]string{
-		"overview": "", "subscribers": "subscribers", "sorted": "subscribers?sort=-queued", "topics": "topics",
-		"subscriber": "subscribers/alice", "help": "help",
+	cookies := d.As(webtest.Alice).Cookies
+	for _, name := range []string{
+		"overview", "subscribers", "subscribers?sort=-queued", "topics", "subscribers/alice", "help",
+		"refresh topics", "refresh subscribers/alice",
 	} {
 		b.Run(name, func(b *testing.B) {
-			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/console/"+path, nil)
+			path, isRefresh := strings.CutPrefix(name, "refresh ")
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/console/"+strings.TrimPrefix(path, "overview"), nil)
 			r.Header.Set("Accept-Encoding", "gzip")
+			if isRefresh {
+				r.Header.Set("X-Refresh", "1")
+			}
 			for _, cookie := range cookies {
 				r.AddCookie(cookie)
 			}

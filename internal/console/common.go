@@ -38,7 +38,7 @@ func (f view) withCommon(h http.Header, text []byte) []byte {
 		h.Add("Vary", "Accept-Encoding")
 		return f.common.Body(before, after)
 	}
-	return slices.Concat(before, []byte(f.common.Text()), after)
+	return slices.Concat(before, f.common.Text(), after)
 }
 
 // commons has the common parts of pages, which are made once a sample. It is safe for concurrent
@@ -112,7 +112,7 @@ func (s *server) common(v *page.Visit, p page.Page) (common, error) {
 	if err != nil {
 		return common{}, err
 	}
-	made := common{data, gzipped.NewPart(text.String())}
+	made := common{data, gzipped.NewPart(text.Bytes())}
 	s.commons.keep(sample, of, made)
 	return made, nil
 }

@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"compress/gzip"
+	"io"
 	"strings"
 	"testing"
 
@@ -62,6 +64,24 @@ func TestWhatIsCommonIsMadeAnewWithEachSample(t *testing.T) {
 		f.Topics[0].Name = "lost"
 	})
 	assert.Contains(t, b.Send("topics", nil).Body.String(), ">lost<", "the time is that of the last sample")
+}
+
+func TestACompressedPageIsTheSame(t *testing.T) {
+	d := consoletest.New(t, rdbtest.Embedded(t), func(c *console.Config) { c.Live = consoletest.NewLive(consoletest.Trouble()) })
+	b := d.As(webtest.RootKey)
+	for _, path := range append(commonPages, "help") {
+		plain := b.Send(path, nil, "Accept-Encoding", "identity, gzip;q=0")
+		assert.Empty(t, plain.Header().Get("Content-Encoding"), path)
+		packed := b.Send(path, nil, "Accept-Encoding", "gzip, deflate, br")
+		assert.Equal(t, []string{"gzip"}, packed.Header().Values("Content-Encoding"), path)
+		assert.Equal(t, []string{"Accept-Encoding"}, packed.Header().Values("Vary"), path)
+		assert.Less(t, packed.Body.Len(), plain.Body.Len()/2)
+		r, err := gzip.NewReader(packed.Body)
+		require.NoError(t, err)
+		text, err := io.ReadAll(r)
+		require.NoError(t, err)
+		assert.Equal(t, plain.Body.String(), string(text), path)
+	}
 }
 
 // maxRefresh is how many bytes a refresh may have, compressed.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,9 +85,9 @@ type view struct {
 	*page.Visit
 	// Name and Environment tell buses apart.
 	Name, Environment, Version string
-	// Page is which one it is; Nav are those of the navigation that the visitor may see, by groups.
+	// Page is which one it is, nav are those of the navigation.
 	Page page.Page
-	Nav  []navGroup
+	nav  []page.Page
 	// Data is what the page's Load got, common the part of the page that everybody sees alike.
 	Data   any
 	common gzipped.Part
@@ -117,34 +116,40 @@ func (v view) At(pointer string) string {
 
 // frame is what all pages show.
 func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
-	f := view{
-		Visit: v, Name: s.Name, Environment: s.Environment, Version: s.Version, Page: p,
+	return view{
+		Visit: v, Name: s.Name, Environment: s.Environment, Version: s.Version, Page: p, nav: s.nav,
 		RequestID: w.Header().Get(requestID), MayChange: !s.ReadOnly && !v.LookOnly,
 	}
-	f.Nav = navigation(s.nav, v.Visitor)
-	return f
 }
 
-// navGroup is a group of the navigation.
-type navGroup struct {
-	// Name is empty for the first one.
-	Name  string
-	Pages []page.Page
-}
-
-// navigation groups the pages that a visitor may see, in their order.
-func navigation(all []page.Page, v page.Visitor) (groups []navGroup) {
-	for _, p := range all {
+// Navigation links to the pages that the visitor may see, as a list for each group. A template would
+// take its time for each of so many links.
+func (v view) Navigation() template.HTML {
+	var text strings.Builder
+	escape := template.HTMLEscapeString
+	group, end := "", ""
+	for _, p := range v.nav {
 		if !v.May(p.For) {
 			continue
 		}
-		at := slices.IndexFunc(groups, func(g navGroup) bool { return g.Name == p.Group })
-		if at < 0 {
-			at, groups = len(groups), append(groups, navGroup{Name: p.Group})
+		if end == "" || p.Group != group {
+			text.WriteString(end + "<ul")
+			if p.Group != "" {
+				text.WriteString(` aria-label="` + escape(p.Group) + `"`)
+			}
+			text.WriteString(">\n")
+			group, end = p.Group, "</ul>\n"
 		}
-		groups[at].Pages = append(groups[at].Pages, p)
+		text.WriteString(`<li><a href="` + escape(page.AtRoot(v.Page.Path)+p.Path) + `"`)
+		switch {
+		case p.Path == v.Page.Path:
+			text.WriteString(` aria-current="page"`)
+		case v.Page.Within(p):
+			text.WriteString(` aria-current="true"`)
+		}
+		text.WriteString(">" + escape(p.Nav) + "</a></li>\n")
 	}
-	return groups
+	return template.HTML(text.String() + end)
 }
 
 // templateOf is a template for a page's depth.

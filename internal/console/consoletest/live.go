@@ -47,6 +47,23 @@ func (l *Live) Tracks(context.Context) overview.Tracks { return Tracks }
 
 // Tracks finds a made-up track of any subject.
 func Tracks(of overview.Subject, over overview.Range) (overview.Track, bool) {
+	type wave struct {
+		of   overview.Subject
+		over string
+	}
+	key := wave{of, over.Name}
+	if known, ok := waves.Load(key); ok {
+		return known.(overview.Track), true
+	}
+	track := waveOf(of, over)
+	waves.Store(key, track)
+	return track, true
+}
+
+// waves are the tracks that were made up, since some have thousands of sines.
+var waves sync.Map
+
+func waveOf(of overview.Subject, over overview.Range) overview.Track {
 	seed := float64(len(of.Subscriber)*7 + len(of.Topic)*3 + 1)
 	calm := of.Subscriber != "" && of.Subscriber != "search"
 	values := map[overview.Figure][]float32{}
@@ -59,7 +76,7 @@ func Tracks(of overview.Subject, over overview.Range) (overview.Track, bool) {
 			values[figure] = append(values[figure], float32(value))
 		}
 	}
-	return overview.TrackOf(At, over, values), true
+	return overview.TrackOf(At, over, values)
 }
 
 // stepAt is what was at a time between 0 and 1.

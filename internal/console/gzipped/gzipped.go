@@ -33,24 +33,24 @@ func newWriters(level int) *sync.Pool {
 
 // Part is a part of bodies. It does not change.
 type Part struct {
-	text string
+	text []byte
 	// deflated are blocks that end at a byte, none of which is the last of a body.
 	deflated []byte
 }
 
-// NewPart compresses a text.
-func NewPart(text string) Part {
+// NewPart compresses a text, which nobody may change from then on.
+func NewPart(text []byte) Part {
 	w := forParts.Get().(*flate.Writer)
 	defer forParts.Put(w)
 	var out bytes.Buffer
 	w.Reset(&out)
-	_, _ = w.Write([]byte(text)) // a buffer takes all
+	_, _ = w.Write(text) // a buffer takes all
 	_ = w.Flush()
 	return Part{text, bytes.Clone(out.Bytes())}
 }
 
 // Text is what was compressed.
-func (p Part) Text() string { return p.text }
+func (p Part) Text() []byte { return p.text }
 
 // Size is how many bytes of memory the part takes.
 func (p Part) Size() int { return len(p.text) + len(p.deflated) }
@@ -70,7 +70,7 @@ func (p Part) Body(before, after []byte) []byte {
 	_, _ = w.Write(after)
 	_ = w.Close()
 	sum := crc32.ChecksumIEEE(before)
-	sum = crc32.Update(sum, crc32.IEEETable, []byte(p.text))
+	sum = crc32.Update(sum, crc32.IEEETable, p.text)
 	sum = crc32.Update(sum, crc32.IEEETable, after)
 	body := binary.LittleEndian.AppendUint32(out.Bytes(), sum)
 	return binary.LittleEndian.AppendUint32(body, uint32(around+len(p.text))) // modulo 2^32, as the format has it
