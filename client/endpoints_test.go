@@ -122,7 +122,7 @@ func callSubscriber(t *testing.T, s *subscriber.Subscriber) {
 	all := subscriber.LetterFilter{}
 	requireCalled(t, s.Subscribe(ctx, client.Subscription{}), s.Unsubscribe(ctx, "widgets"), s.Delete(ctx), errorOf(s.Info(ctx)), s.Patch(ctx, nil),
 		s.Pause(ctx, time.Time{}), s.Resume(ctx), s.Retry(ctx), errorOf(s.Test(ctx)),
-		drain(s.Attempts(ctx, subscriber.AttemptFilter{})), drain(s.Batches(ctx)), errorOf(s.Batch(ctx, "some", 0)), s.RemoveBatch(ctx, "some"),
+		drain(s.Attempts(ctx, subscriber.AttemptFilter{})), errorOf(s.LastAttempts(ctx, subscriber.AttemptFilter{}, 1)), drain(s.Batches(ctx)), errorOf(s.OldestBatches(ctx, 1)), errorOf(s.Batch(ctx, "some", 0)), s.RemoveBatch(ctx, "some"),
 		drain(s.Letters(ctx, all)), errorOf(s.LetterPage(ctx, all, "", 1)), errorOf(s.CountLetters(ctx, all)), errorOf(s.Letter(ctx, "some", 0)), drain(s.RedeliverLetters(ctx, all)), drain(s.DiscardLetters(ctx, all)),
 		s.RedeliverLetter(ctx, "some"), s.DiscardLetter(ctx, "some"),
 		errorOf(s.StartReplay(ctx, "widgets", subscriber.ReplayRange{From: 1})), errorOf(s.Replays(ctx)), s.CancelReplay(ctx, "some"),

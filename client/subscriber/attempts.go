@@ -50,6 +50,16 @@ type AttemptFilter struct{ Batch, Outcome string }
 // Attempts yields the last attempts to deliver to the subscriber, newest first. The bus
 // keeps a few, usually those that failed. An error is the last that it yields.
 func (s *Subscriber) Attempts(ctx context.Context, f AttemptFilter) iter.Seq2[Attempt, error] {
+	return pages[Attempt](ctx, s, "list attempts", "/attempts", f.query())
+}
+
+// LastAttempts returns the first of [Subscriber.Attempts], at most limit of them, 1 to 100.
+func (s *Subscriber) LastAttempts(ctx context.Context, f AttemptFilter, limit int) (last []Attempt, err error) {
+	last, _, err = readPage[Attempt](ctx, s, "list attempts", "/attempts", f.query(), limit)
+	return last, err
+}
+
+func (f AttemptFilter) query() url.Values {
 	query := url.Values{}
 	if f.Batch != "" {
 		query.Set("batch", f.Batch)
@@ -57,7 +67,7 @@ func (s *Subscriber) Attempts(ctx context.Context, f AttemptFilter) iter.Seq2[At
 	if f.Outcome != "" {
 		query.Set("outcome", f.Outcome)
 	}
-	return pages[Attempt](ctx, s, "list attempts", "/attempts", query)
+	return query
 }
 
 // Batch is a queued batch. Its JSON is that of the bus's GET /subscriber/batches.
@@ -88,6 +98,12 @@ type BatchEvents struct {
 // 20,000 oldest batches of the bus. An error is the last that it yields.
 func (s *Subscriber) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return pages[Batch](ctx, s, "list batches", "/batches", url.Values{})
+}
+
+// OldestBatches returns the first of [Subscriber.Batches], at most limit of them, 1 to 100.
+func (s *Subscriber) OldestBatches(ctx context.Context, limit int) (oldest []Batch, err error) {
+	oldest, _, err = readPage[Batch](ctx, s, "list batches", "/batches", url.Values{}, limit)
+	return oldest, err
 }
 
 // Batch returns a queued batch of the subscriber with its events from an index on, at

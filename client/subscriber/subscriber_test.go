@@ -121,6 +121,14 @@ func TestListsAreReadPageByPage(t *testing.T) {
 		break
 	}
 	assert.Len(t, queries, 1, "no more is read than wanted")
+	queries = nil
+	last, err := s.LastAttempts(t.Context(), subscriber.AttemptFilter{Outcome: "failed"}, 2)
+	require.NoError(t, err)
+	assert.Len(t, last, 2)
+	oldest, err := s.OldestBatches(t.Context(), 2)
+	require.NoError(t, err)
+	assert.Len(t, oldest, 2)
+	assert.Equal(t, []string{"limit=2&outcome=failed", "limit=2"}, queries)
 	refusing := connect(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	for _, err := range subscriber.New(refusing).Batches(t.Context()) {
 		var refused *client.Error

@@ -122,8 +122,8 @@ func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
 	}
 }
 
-// Navigation links to the pages that the visitor may see, as a list for each group. A template would
-// take its time for each of so many links.
+// Navigation links to the pages that the visitor may see, as a list for each group. A template
+// would take its time for each of so many links.
 func (v view) Navigation() template.HTML {
 	var text strings.Builder
 	escape := template.HTMLEscapeString

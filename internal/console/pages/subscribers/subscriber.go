@@ -120,13 +120,9 @@ func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
 		s.UUID = h.Info.UUID
 	}
 	reading.Go(func() {
-		attempts, _, err := view.First(shownAttempts, h.Attempts(ctx, subscriber.AttemptFilter{Outcome: outcome}))
-		s.Attempts = page.Part(attempts, err)
+		s.Attempts = page.Part(h.LastAttempts(ctx, subscriber.AttemptFilter{Outcome: outcome}, shownAttempts))
 	})
-	reading.Go(func() {
-		batches, _, err := view.First(shownBatches, h.Batches(ctx))
-		s.Batches = page.Part(batches, err)
-	})
+	reading.Go(func() { s.Batches = page.Part(h.OldestBatches(ctx, shownBatches)) })
 	if h.Info.Status.DeadLetters.Letters > 0 {
 		reading.Go(func() {
 			letters, err := h.LetterPage(ctx, subscriber.LetterFilter{}, "", shownLetters)
