@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
+	"routemaster/internal/console/gzipped"
 	"routemaster/internal/console/static"
 )
 
@@ -17,10 +19,12 @@ import (
 type assets struct {
 	texts  map[string][]byte
 	hashes map[string]string
+	// packed compress the files, each when it is first asked for.
+	packed map[string]func() []byte
 }
 
 func newAssets() *assets {
-	a := &assets{map[string][]byte{}, map[string]string{}}
+	a := &assets{map[string][]byte{}, map[string]string{}, map[string]func() []byte{}}
 	err := fs.WalkDir(static.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -40,6 +44,7 @@ func newAssets() *assets {
 	for name, text := range a.texts {
 		sum := sha256.Sum256(text)
 		a.hashes[name] = hex.EncodeToString(sum[:4])
+		a.packed[name] = sync.OnceValue(func() []byte { return gzipped.NewPart(text).Body(nil, nil) })
 	}
 	return a
 }
@@ -68,5 +73,9 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	r.Header.Del("Range") // the places of its parts would not be those of the compressed file
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(a.texts[name]))
+	text := a.texts[name]
+	if gzipped.Accept(w.Header(), r) {
+		text = a.packed[name]()
+	}
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
 }

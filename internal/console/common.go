@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,9 +32,7 @@ func (f view) withCommon(h http.Header, text []byte) []byte {
 	switch {
 	case !has:
 		return text
-	case strings.Contains(f.Request.Header.Get("Accept-Encoding"), "gzip"): // web removes what is refused
-		h.Set("Content-Encoding", "gzip")
-		h.Add("Vary", "Accept-Encoding")
+	case gzipped.Accept(h, f.Request):
 		return f.common.Body(before, after)
 	}
 	return slices.Concat(before, f.common.Text(), after)

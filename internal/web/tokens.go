@@ -20,7 +20,8 @@ type tokenView struct {
 	LastUsedAt *int64 `json:"last_used_at,omitempty"`
 }
 
-// getTokens lists the tokens with the names of their clients, with 204 if there are none.
+// getTokens lists the tokens with the names of their clients, all or those of one public name, with
+// 204 if there are none.
 func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 	names, err := a.stores.Tokens(r.Context())
 	var used map[bus.Token]time.Time
@@ -31,17 +32,21 @@ func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 		a.Fail(w, r, err)
 		return
 	}
-	if len(names) == 0 {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	views := make([]tokenView, 0, len(names))
+	var views []tokenView
+	query := r.URL.Query()
 	for token, name := range names {
+		if query.Has("client") && bus.PublicName(token, name) != bus.ClientName(query.Get("client")) {
+			continue
+		}
 		view := tokenView{Name: name, Token: token}
 		if at, known := used[token]; known {
 			view.LastUsedAt = new(at.UnixMilli())
 		}
 		views = append(views, view)
+	}
+	if len(views) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return
 	}
 	slices.SortFunc(views, func(a, b tokenView) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Token, b.Token))

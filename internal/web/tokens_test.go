@@ -37,6 +37,12 @@ func TestTokens(t *testing.T) {
 		assert.JSONEq(t, `[{"name":"alice","token":"alice--1"},{"name":"bob","token":"bob--2"},`+
 			`{"name":"carol","token":"`+made.Token+`"},{"name":"dave","token":"dave:1"}]`, got.Body)
 
+		got = a.Do(rootKey, "GET", "/api_tokens?client=dave", "")
+		assert.JSONEq(t, `[{"name":"dave","token":"dave:1"}]`, got.Body)
+		for _, nobody := range []string{"dav", ""} {
+			assert.Equal(t, 204, a.Do(rootKey, "GET", "/api_tokens?client="+nobody, "").Status)
+		}
+
 		a.RequireDone("dave:1", "POST", "/subscription", `{"topics":["widgets"],"callback":"https://d.example/"}`)
 		for _, token := range []string{alice, bob, made.Token, "dave:1", "dave:1"} {
 			a.RequireDone(rootKey, "DELETE", "/api_tokens/"+token, "")

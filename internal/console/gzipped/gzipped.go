@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/flate"
@@ -36,6 +38,17 @@ type Part struct {
 	text []byte
 	// deflated are blocks that end at a byte, none of which is the last of a body.
 	deflated []byte
+}
+
+// Accept reports whether a request accepts gzip, and has the header of its response say that it
+// gets that. What the request refuses has been removed from its header.
+func Accept(h http.Header, r *http.Request) bool {
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		return false
+	}
+	h.Set("Content-Encoding", "gzip")
+	h.Add("Vary", "Accept-Encoding")
+	return true
 }
 
 // NewPart compresses a text, which nobody may change from then on.

@@ -15,17 +15,6 @@ func TokenID(token string) string {
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-// Tokens returns the tokens of the clients of a public name. Only root may ask.
-func (v *Visit) Tokens(name string) (some []client.Token, err error) {
-	all, err := v.Bus.Tokens(v.Context())
-	for _, t := range all {
-		if PublicName(t) == name {
-			some = append(some, t)
-		}
-	}
-	return some, err
-}
-
 // NameOf is the public name of whom the API names by its token to root and to itself, to others by
 // that name.
 func (v *Visit) NameOf(client string) (string, error) {
