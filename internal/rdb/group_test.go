@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -57,15 +56,6 @@ func (f *frozen) thaw(t *testing.T) {
 	f.done.Wait()
 }
 
-// reads is how often Redis has read what a connection has sent.
-func reads(t *testing.T, server *rdbtest.Server) int {
-	t.Helper()
-	_, rest, _ := strings.Cut(server.Raw.Info(t.Context(), "stats").Val(), "total_reads_processed:")
-	n, err := strconv.Atoi(rest[:strings.Index(rest, "\r")])
-	require.NoError(t, err)
-	return n
-}
-
 func TestCallersShareARoundTrip(t *testing.T) {
 	f := freeze(t)
 	got := make([]int, 50)
@@ -73,9 +63,9 @@ func TestCallersShareARoundTrip(t *testing.T) {
 		f.begin(t, i, func() { got[i], _ = f.Run(t.Context(), increment).Int() })
 	}
 	f.server.Thaw(t)
-	before := reads(t, f.server)
+	before := f.server.Reads(t)
 	f.done.Wait()
-	assert.LessOrEqual(t, reads(t, f.server)-before, 5, "two, two for the fifty others, and the one that asks")
+	assert.LessOrEqual(t, f.server.Reads(t)-before, 5, "two, two for the fifty others, and the one that asks")
 	slices.Sort(got)
 	assert.Len(t, slices.Compact(got), 50, "each its own result")
 	assert.Equal(t, "53", f.server.Raw.Get(t.Context(), "count").Val(), "each ran once")

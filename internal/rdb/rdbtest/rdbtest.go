@@ -5,6 +5,8 @@ package rdbtest
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -114,6 +116,16 @@ func (s *Server) IsEmbedded() bool { return len(s.processes) == 0 }
 
 // IsCluster reports whether it is a cluster.
 func (s *Server) IsCluster() bool { return rdb.IsClusterURL(s.URL) }
+
+// Reads is how often a real server has read what a connection has sent: once for each round trip of
+// little, and for this call.
+func (s *Server) Reads(t testing.TB) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(s.Raw.Info(t.Context(), "stats").Val(), "total_reads_processed:")
+	n, err := strconv.Atoi(rest[:strings.Index(rest, "\r")])
+	require.NoError(t, err)
+	return n
+}
 
 // Kill ends a real server with SIGKILL; of a cluster, all nodes.
 func (s *Server) Kill(t testing.TB) {
