@@ -131,6 +131,9 @@ func (p *Partition) scan(ctx context.Context, cursor uint64, match string) (page
 	return page, next, at, err
 }
 
+// ScoredReply is the [Reply] of a command that returns members with their scores.
+type ScoredReply = Reply[[]redis.Z]
+
 // Scored is a member of a sorted set, with its score.
 type Scored struct {
 	Member string

@@ -3,6 +3,8 @@
 package lanes
 
 import (
+	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +35,13 @@ func (g Generation) Lane(token bus.Token, lane int) string {
 
 // Generations are those of a subscriber, the oldest first; there is at least one.
 type Generations []Generation
+
+// Default are those of a subscriber that has the default lane and has had no others of late: so it
+// is with nearly all.
+var Default = Generations{{Lanes: 1}}
+
+// IsDefault is whether they are [Default]: then all batches of the subscriber stand in one lane.
+func (all Generations) IsDefault() bool { return slices.Equal(all, Default) }
 
 // Of reads the generations of a subscriber from its options, the hash of the token that holds the
 // subscription.
@@ -72,20 +81,58 @@ func (all Generations) Fence() (batches int64) {
 	return batches
 }
 
+// Place is where a batch stands: in a lane of a generation.
+type Place struct {
+	Generation Generation
+	Lane       int
+}
+
+// Places reads the places of batches of the subscriber, without a round trip if all stand in one
+// lane. It fails with [bus.ErrUnavailable].
+func (all Generations) Places(ctx context.Context, p *rdb.Partition, batches []bus.BatchID) ([]Place, error) {
+	places := slices.Repeat([]Place{inDefaultLane}, len(batches))
+	if all.IsDefault() {
+		return places, nil
+	}
+	states, keys := make([]rdb.Reply[[]any], len(batches)), store.Keys{Namespace: p.Namespace()}
+	err := p.Reads(ctx, "read places", func(pipe rdb.Commands) {
+		for i, batch := range batches {
+			states[i] = pipe.HMGet(ctx, keys.BatchState(batch), "generation", "lane")
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, state := range states {
+		if state.Err() == nil {
+			places[i] = all.place(rdb.Text(state.Val()[0]), rdb.Text(state.Val()[1]))
+		}
+	}
+	return places, nil
+}
+
+var inDefaultLane = Place{Generation: Default[0]}
+
+// place is that of a batch, by what its state says. One of a generation that its subscriber does
+// not have is in the default lane.
+func (all Generations) place(generation, lane string) Place {
+	for _, g := range all {
+		if generation != "" && generation == g.Name {
+			return Place{g, int(rdb.Integer(lane, 0))}
+		}
+	}
+	return inDefaultLane
+}
+
 // PlaceFields are the fields of a batch's state that [Generations.Place] reads.
 var PlaceFields = []string{"generation", "lane"}
 
 // Place returns the generation and the lane of a batch, given the values of [PlaceFields], which
-// may be followed by others. A batch of a generation that its subscriber does not have is of the
-// default lane.
+// may be followed by others.
 func (all Generations) Place(stored []any) (g Generation, lane int) {
 	if len(stored) < len(PlaceFields) { // there is no state that could be read
-		return Generation{Lanes: 1}, 0
+		return inDefaultLane.Generation, 0
 	}
-	for _, g := range all {
-		if name := rdb.Text(stored[0]); name != "" && name == g.Name {
-			return g, int(rdb.Integer(rdb.Text(stored[1]), 0))
-		}
-	}
-	return Generation{Lanes: 1}, 0
+	place := all.place(rdb.Text(stored[0]), rdb.Text(stored[1]))
+	return place.Generation, place.Lane
 }

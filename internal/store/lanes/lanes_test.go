@@ -4,7 +4,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/lanes"
 )
 
@@ -18,20 +22,36 @@ func TestGenerationsAreRead(t *testing.T) {
 	assert.Equal(t, lanes.Generations{{"", 1, 7}, {"abcdefgh", 64, 5}, {"ABCDEFGH", 3, 0}}, all)
 	assert.EqualValues(t, 12, all.Fence())
 	assert.Equal(t, "shop--1/ABCDEFGH/2", all.Last().Lane("shop--1", 2))
+}
 
-	for _, c := range []struct {
-		stored []any
-		name   string
-		lane   int
+func TestPlacesAreRead(t *testing.T) {
+	server := rdbtest.Embedded(t)
+	p := server.Open(t).Partition("")
+	all := lanes.Generations{{"abcdefgh", 64, 5}, {"ABCDEFGH", 3, 0}}
+	inDefault := lanes.Place{Generation: lanes.Default[0]}
+	var ids []bus.BatchID
+	var want []lanes.Place
+	for id, c := range map[bus.BatchID]struct {
+		state []any
+		place lanes.Place
 	}{
-		{[]any{"abcdefgh", "63"}, "abcdefgh", 63},
-		{[]any{"ABCDEFGH", "2", "more"}, "ABCDEFGH", 2},
-		{[]any{"forgotten", "2"}, "", 0},
-		{[]any{nil, nil}, "", 0},
-		{nil, "", 0},
+		"first":     {[]any{"generation", "abcdefgh", "lane", "63"}, lanes.Place{Generation: all[0], Lane: 63}},
+		"last":      {[]any{"generation", "ABCDEFGH", "lane", "2", "more", "1"}, lanes.Place{Generation: all[1], Lane: 2}},
+		"forgotten": {[]any{"generation", "forgotten", "lane", "2"}, inDefault},
+		"without":   {[]any{"more", "1"}, inDefault},
+		"none":      {nil, inDefault},
 	} {
-		generation, lane := all.Place(c.stored)
-		assert.Equal(t, c.name, generation.Name, "%v", c.stored)
-		assert.Equal(t, c.lane, lane, "%v", c.stored)
+		if c.state != nil {
+			require.NoError(t, server.Raw.HSet(t.Context(), store.Keys{}.BatchState(id), c.state...).Err())
+		}
+		ids, want = append(ids, id), append(want, c.place)
 	}
+	require.NoError(t, server.Raw.Set(t.Context(), store.Keys{}.BatchState("damaged"), "x", 0).Err())
+	ids, want = append(ids, "damaged"), append(want, inDefault)
+	places, err := all.Places(t.Context(), p, ids)
+	require.NoError(t, err)
+	assert.Equal(t, want, places)
+	places, err = lanes.Default.Places(t.Context(), p, ids[:1])
+	require.NoError(t, err)
+	assert.Equal(t, []lanes.Place{inDefault}, places)
 }

@@ -3,14 +3,11 @@ package stats
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/byname"
 	"routemaster/internal/store"
 	"routemaster/internal/store/lanes"
 )
@@ -52,33 +49,29 @@ type DeadLetters struct {
 	OldestAt time.Time
 }
 
-// foundHolders is the key of the holders that were found in a context, by token.
-type foundHolders struct{}
+// holdersKey is the key of the holders that were found in a context, by token.
+type holdersKey struct{}
 
-// WithFoundHolders returns a context in which [Stats.Holder] finds each holder once: for reads that
-// make up one page.
+// WithFoundHolders returns a context in which [Stats.Holder] finds each holder once, unless
+// [Stats.Detail] has found it before: for reads that make up one page.
 func WithFoundHolders(ctx context.Context) context.Context {
-	return context.WithValue(ctx, foundHolders{}, &sync.Map{})
+	return context.WithValue(ctx, holdersKey{}, &sync.Map{})
+}
+
+func foundHolders(ctx context.Context) *sync.Map {
+	if found, ok := ctx.Value(holdersKey{}).(*sync.Map); ok {
+		return found
+	}
+	return &sync.Map{}
 }
 
 // Holder returns the token that holds a client's subscription: see [store.Store.Holder]. It fails
 // with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
-func (s *Stats) Holder(ctx context.Context, token bus.Token) (bus.Token, error) {
-	found, _ := ctx.Value(foundHolders{}).(*sync.Map)
-	if found == nil {
-		return s.findHolder(ctx, token)
-	}
+func (s *Stats) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
+	found := foundHolders(ctx)
 	if known, ok := found.Load(token); ok {
 		return known.(bus.Token), nil
 	}
-	holder, err := s.findHolder(ctx, token)
-	if err == nil {
-		found.Store(token, holder)
-	}
-	return holder, err
-}
-
-func (s *Stats) findHolder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
 	var heir, callback rdb.Reply[string]
 	err = s.redis.Reads(ctx, "find subscriber", func(pipe rdb.Commands) {
 		heir = pipe.HGet(ctx, s.keys.Rotations(), string(token))
@@ -92,82 +85,89 @@ func (s *Stats) findHolder(ctx context.Context, token bus.Token) (holder bus.Tok
 	if err == nil && callback.Val() == "" {
 		err = bus.ErrNotSubscribed
 	}
+	if err == nil {
+		found.Store(token, holder)
+	}
 	return holder, err
 }
 
-// Detail reads one subscriber, by the token that [Stats.Holder] has found. It fails with
-// [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its type.
-func (s *Stats) Detail(ctx context.Context, holder bus.Token, now time.Time) (Detail, error) {
-	name := string(publicToken(holder, "")) // it may be logged
-	found, damaged, err := s.subscribers(ctx, []byname.Member{{Name: name, Value: string(holder)}})
-	switch {
-	case err != nil:
-		return Detail{}, err
-	case len(damaged) > 0:
-		return Detail{}, fmt.Errorf("read subscriber: not of its type: %s", strings.Join(damaged, ", "))
-	case len(found) == 0:
-		return Detail{}, bus.ErrNotSubscribed
+// Detail reads the subscriber that a client's subscription belongs to, as [Stats.Holder] finds it.
+// It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its type.
+func (s *Stats) Detail(ctx context.Context, client bus.Token, now time.Time) (d Detail, err error) {
+	r, err := s.readRecords(ctx, client)
+	if err == nil && r.heir.Val() != "" {
+		r, err = s.readRecords(ctx, bus.Token(r.heir.Val()))
 	}
-	d := Detail{Subscriber: found[0]}
-	r, err := s.readRecords(ctx, &d)
-	if err != nil {
-		return Detail{}, err
+	if err = cmp.Or(err, r.err()); err != nil {
+		return d, err
 	}
-	d.Fence = r.lanes.Fence()
-	if d.Options.Options.StrictOrder {
-		if d.Blocked, err = s.readBlocked(ctx, holder, r.lanes); err != nil {
-			return Detail{}, err
-		}
+	foundHolders(ctx).Store(client, r.token)
+	d = Detail{
+		Subscriber: parseSubscriber(r.subscriber.Val(), r.sent.Val()), Options: store.ReadOptions(r.options.Val()),
+		Holds: r.holds.after(now), Gap: readGap(r.gap.Val()), Fence: r.lanes.Fence(),
 	}
-	d.Holds = r.holds.after(now)
-	d.NextDeliveryAt, err = s.nextDelivery(ctx, holder, r, now)
+	d.Token, d.Queued = r.token, rdb.Integer(r.events.Val(), 0)
+	if n := r.letters.Val(); n > 0 {
+		d.DeadLetters = DeadLetters{Letters: n, Events: rdb.Integer(r.deadEvents.Val(), 0), Bytes: rdb.Integer(r.deadBytes.Val(), 0)}
+	}
+	for _, oldest := range r.oldest.Val() {
+		d.DeadLetters.OldestAt = time.UnixMilli(int64(oldest.Score))
+	}
+	if d.Topics, err = s.topicNames(ctx, string(r.token), r.topics); err == nil {
+		err = s.readQueue(ctx, &d, r, now)
+	}
 	return d, err
 }
 
-// records are what there is of a subscriber's queue besides its batches: how many there are, by the
-// gauge, what holds them up, and its lanes.
+// records are what is read of a token at once: who holds its subscription if that is another one,
+// and all that it has itself, but for what stands in lanes other than the default one.
 type records struct {
-	batches int64
-	holds   Holds
-	lanes   lanes.Generations
+	token                    bus.Token
+	heir                     rdb.Reply[string]
+	subscriber, options, gap rdb.Reply[map[string]string]
+	topics                   rdb.PageReply
+	letters                  rdb.Reply[int64]
+	oldest                   rdb.ScoredReply
+	deadEvents, deadBytes    rdb.Reply[string]
+	sent, events, batches    rdb.Reply[string]
+	standing                 standing
+	holds                    Holds
+	lanes                    lanes.Generations
 }
 
-// readRecords reads the options of a subscriber, its gap, how much there is of its dead letters,
-// and the records of its queue.
-func (s *Stats) readRecords(ctx context.Context, d *Detail) (r records, err error) {
-	var options, gap rdb.Reply[map[string]string]
-	var letters rdb.Reply[int64]
-	var events, bytes, batches rdb.Reply[string]
-	var state rdb.Reply[[]any]
+func (s *Stats) readRecords(ctx context.Context, token bus.Token) (r records, err error) {
+	var holds rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		options = pipe.HGetAll(ctx, s.keys.Options(d.Token))
-		gap = pipe.HGetAll(ctx, s.keys.Gaps(d.Token))
-		letters = pipe.ZCard(ctx, s.keys.DeadLetters(d.Token))
-		events = pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(d.Token))
-		bytes = pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(d.Token))
-		batches = pipe.HGet(ctx, s.keys.BatchGauge(), string(d.Token))
-		state = pipe.HMGet(ctx, s.keys.Delivery(d.Token), HoldFields...)
+		r = records{
+			token:      token,
+			heir:       pipe.HGet(ctx, s.keys.Rotations(), string(token)),
+			subscriber: pipe.HGetAll(ctx, s.keys.Subscriber(token)),
+			options:    pipe.HGetAll(ctx, s.keys.Options(token)),
+			gap:        pipe.HGetAll(ctx, s.keys.Gaps(token)),
+			topics:     rdb.Page(ctx, pipe, s.keys.SubscriberTopics(token), rdb.Set, 0),
+			letters:    pipe.ZCard(ctx, s.keys.DeadLetters(token)),
+			oldest:     pipe.ZRangeWithScores(ctx, s.keys.DeadLetters(token), 0, 0),
+			deadEvents: pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(token)),
+			deadBytes:  pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(token)),
+			sent:       pipe.HGet(ctx, s.keys.Delivery(token), "events_sent"),
+			events:     pipe.HGet(ctx, s.keys.EventGauge(), string(token)),
+			batches:    pipe.HGet(ctx, s.keys.BatchGauge(), string(token)),
+			standing:   s.askStanding(ctx, pipe, token, lanes.Default[0]),
+		}
+		holds = pipe.HMGet(ctx, s.keys.Delivery(token), HoldFields...)
 	})
-	err = cmp.Or(err, rdb.Wrap("read options", options.Err()), rdb.Wrap("read gap", gap.Err()),
-		rdb.Wrap("read dead letters", letters.Err()))
-	if err != nil {
-		return r, err
-	}
-	d.Options, d.Gap = store.ReadOptions(options.Val()), readGap(gap.Val())
-	if letters.Val() > 0 {
-		d.DeadLetters = DeadLetters{Letters: letters.Val(), Events: rdb.Integer(events.Val(), 0), Bytes: rdb.Integer(bytes.Val(), 0)}
-		d.DeadLetters.OldestAt, err = s.oldestLetter(ctx, d.Token)
-	}
-	return records{rdb.Integer(batches.Val(), 0), ParseHolds(state.Val()), lanes.Of(options.Val())}, err
+	r.holds, r.lanes = ParseHolds(holds.Val()), lanes.Of(r.options.Val())
+	return r, err
 }
 
-// oldestLetter returns when the oldest dead letter died, zero if there is none.
-func (s *Stats) oldestLetter(ctx context.Context, token bus.Token) (at time.Time, err error) {
-	oldest, err := s.redis.ZRangeWithScores(ctx, s.keys.DeadLetters(token), 0, 0).Result()
-	if len(oldest) > 0 {
-		at = time.UnixMilli(int64(oldest[0].Score))
+// err is what keeps the records from being those of a subscriber.
+func (r records) err() error {
+	err := cmp.Or(rdb.Wrap("find subscriber", r.heir.Err()), rdb.Wrap("read subscriber", r.subscriber.Err()))
+	if err == nil && r.subscriber.Val()["callback"] == "" {
+		return bus.ErrNotSubscribed
 	}
-	return at, rdb.Wrap("read dead letters", err)
+	return cmp.Or(err, rdb.Wrap("read topics", r.topics.Err()), rdb.Wrap("read gauges", r.events.Err()),
+		rdb.Wrap("read options", r.options.Err()), rdb.Wrap("read gap", r.gap.Err()), rdb.Wrap("read dead letters", r.letters.Err()))
 }
 
 // readGap reads the hash of what a gap notice tells; nil if it is empty.

@@ -68,7 +68,7 @@ func (s *Stats) CountBlocked(ctx context.Context, options map[bus.Token]LaneOpti
 	for some := range slices.Chunk(strict, batchesPerTrip) {
 		err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 			for _, token := range some {
-				heads[token] = s.readHeads(ctx, pipe, token, options[token].Generations)
+				heads[token] = s.askHeads(ctx, pipe, token, options[token].Generations)
 			}
 		})
 		if err != nil {
@@ -100,14 +100,8 @@ func (s *Stats) addLanes(ctx context.Context, backlogs []Backlog) error {
 	return err
 }
 
-// readBlocked counts the lanes of one subscriber, whose order is strict, that a failed batch holds
-// up.
-func (s *Stats) readBlocked(ctx context.Context, token bus.Token, all lanes.Generations) (int, error) {
-	blocked, err := s.CountBlocked(ctx, map[bus.Token]LaneOptions{token: {all, true}})
-	return blocked[token], err
-}
-
-func (s *Stats) readHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
+// askHeads asks for the head of each lane of a subscriber.
+func (s *Stats) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
 	for _, generation := range all {
 		for lane := range generation.Lanes {
 			heads = append(heads, pipe.ZRange(ctx, s.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, 0))
@@ -116,27 +110,38 @@ func (s *Stats) readHeads(ctx context.Context, pipe rdb.Commands, token bus.Toke
 	return heads
 }
 
-// countBlocked counts the lanes whose heads have failed, by token.
-func (s *Stats) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
-	failed := map[bus.Token][]rdb.Reply[float64]{}
-	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
-		for token, lanes := range heads {
-			for _, head := range lanes {
-				for _, packed := range head.Val() {
-					if job, err := wire.UnpackJob(packed); err == nil && len(job.Args) == 1 {
-						failed[token] = append(failed[token], pipe.ZScore(ctx, s.keys.Failed(token), job.Args[0]))
-					}
-				}
-			}
-		}
-	})
-	blocked := map[bus.Token]int{}
-	for token, scores := range failed {
-		for _, score := range scores {
-			if score.Err() == nil {
-				blocked[token]++
+// askFailed asks which heads of lanes have failed: those that have a score.
+func (s *Stats) askFailed(ctx context.Context, pipe rdb.Commands, token bus.Token, heads []rdb.Reply[[]string]) (scores []rdb.Reply[float64]) {
+	for _, head := range heads {
+		for _, packed := range head.Val() {
+			if job, err := wire.UnpackJob(packed); err == nil && len(job.Args) == 1 {
+				scores = append(scores, pipe.ZScore(ctx, s.keys.Failed(token), job.Args[0]))
 			}
 		}
 	}
+	return scores
+}
+
+// countBlocked counts the lanes whose heads have failed, by token.
+func (s *Stats) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
+	failed := make(map[bus.Token][]rdb.Reply[float64], len(heads))
+	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
+		for token, lanes := range heads {
+			failed[token] = s.askFailed(ctx, pipe, token, lanes)
+		}
+	})
+	blocked := make(map[bus.Token]int, len(failed))
+	for token, scores := range failed {
+		blocked[token] = countFound(scores)
+	}
 	return blocked, err
+}
+
+func countFound(scores []rdb.Reply[float64]) (found int) {
+	for _, score := range scores {
+		if score.Err() == nil {
+			found++
+		}
+	}
+	return found
 }

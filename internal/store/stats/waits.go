@@ -35,57 +35,87 @@ type candidate struct {
 // failedSearched is how many of the batches that wait for a retry are looked at.
 const failedSearched = 100
 
-// nextDelivery is when the next delivery to a subscriber can begin; zero if nothing is queued.
-func (s *Stats) nextDelivery(ctx context.Context, token bus.Token, r records, now time.Time) (at time.Time, err error) {
-	w := waiting{batches: r.batches}
+// standing is what stands in the lanes of a generation or takes in events there, and what has
+// failed.
+type standing struct {
+	lanes          []string
+	lengths        []rdb.Reply[int64]
+	heads, current []rdb.Reply[[]string]
+	failed         rdb.Reply[[]string]
+}
+
+func (s *Stats) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, of lanes.Generation) (q standing) {
+	for i := range of.Lanes {
+		name := s.jobs.Lane(bus.JobBatch, of.Lane(token, i))
+		q.lanes, q.lengths = append(q.lanes, name), append(q.lengths, pipe.ZCard(ctx, name))
+		q.heads = append(q.heads, pipe.ZRange(ctx, name, 0, 0))
+		q.current = append(q.current, pipe.SMembers(ctx, s.keys.CurrentOfLane(token, i)))
+	}
+	q.failed = pipe.ZRange(ctx, s.keys.Failed(token), 0, failedSearched-1)
+	return q
+}
+
+// readQueue reads how many lanes a failed batch holds up, and when the next delivery can begin, in
+// one round trip more if there are other lanes than the default one.
+func (s *Stats) readQueue(ctx context.Context, d *Detail, r records, now time.Time) error {
+	w, q, heads := waiting{batches: rdb.Integer(r.batches.Val(), 0)}, r.standing, r.standing.heads
 	if len(r.lanes) > 1 {
 		w.batches = r.lanes[0].Batches
 	}
-	if w.batches <= 0 {
-		return at, nil
-	}
-	if err = s.readWaiting(ctx, token, r.lanes, &w); err != nil {
-		return at, err
-	}
-	at, err = s.earliest(ctx, w, now)
-	if held := r.holds.Until(); at.Before(held) {
-		at = held
-	}
-	return at, err
-}
-
-func (s *Stats) readWaiting(ctx context.Context, token bus.Token, all lanes.Generations, w *waiting) error {
-	var failed rdb.Reply[[]string]
-	oldest := all[0]
-	names := make([]string, oldest.Lanes)
-	lengths, heads := make([]rdb.Reply[int64], oldest.Lanes), make([]rdb.Reply[[]string], oldest.Lanes)
-	current := make([]rdb.Reply[[]string], oldest.Lanes)
+	isQueued, isStrict, isDefault := w.batches > 0, d.Options.Options.StrictOrder, r.lanes.IsDefault()
 	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		for i := range names {
-			names[i] = s.jobs.Lane(bus.JobBatch, oldest.Lane(token, i))
-			heads[i], lengths[i] = pipe.ZRange(ctx, names[i], 0, 0), pipe.ZCard(ctx, names[i])
-			current[i] = pipe.SMembers(ctx, s.keys.CurrentOfLane(token, i))
+		if isQueued && !isDefault {
+			q = s.askStanding(ctx, pipe, d.Token, r.lanes[0])
 		}
-		failed = pipe.ZRange(ctx, s.keys.Failed(token), 0, failedSearched-1)
+		if isStrict && !isDefault {
+			heads = s.askHeads(ctx, pipe, d.Token, r.lanes)
+		}
 	})
+	if err == nil && isQueued {
+		err = s.findWaiting(ctx, d.Token, r.lanes, q, &w)
+	}
 	if err != nil {
 		return err
 	}
-	w.all = len(failed.Val()) < failedSearched
-	for i, name := range names {
-		w.inLanes += lengths[i].Val()
-		for _, job := range heads[i].Val() {
+	due, turns := make([]rdb.Reply[float64], len(w.comeUp)), make([]rdb.Reply[int64], len(w.comeUp))
+	var failed []rdb.Reply[float64]
+	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
+		for i, c := range w.comeUp {
+			due[i], turns[i] = pipe.ZScore(ctx, s.jobs.Scheduled(bus.QueueMain), c.job), pipe.ZRank(ctx, c.lane, c.job)
+		}
+		if isStrict {
+			failed = s.askFailed(ctx, pipe, d.Token, heads)
+		}
+	})
+	d.Blocked = countFound(failed)
+	if err == nil && isQueued {
+		d.NextDeliveryAt = slices.MaxFunc([]time.Time{w.earliest(due, turns, now), r.holds.Until()}, time.Time.Compare)
+	}
+	return err
+}
+
+// findWaiting finds what a subscriber's batches wait for, given what stands in the oldest lanes.
+func (s *Stats) findWaiting(ctx context.Context, token bus.Token, all lanes.Generations, q standing, w *waiting) error {
+	w.all = len(q.failed.Val()) < failedSearched
+	for i, name := range q.lanes {
+		w.inLanes += q.lengths[i].Val()
+		for _, job := range q.heads[i].Val() {
 			w.add(candidate{job, name, true})
 		}
 		if len(all) == 1 { // else these are of the last generation
-			for _, batch := range current[i].Val() {
+			for _, batch := range q.current[i].Val() {
 				w.add(candidate{jobOf(batch), name, true})
 			}
 		}
 	}
-	retried, err := s.placesOf(ctx, token, all, failed.Val())
-	for _, c := range retried {
-		w.add(c)
+	failed := make([]bus.BatchID, len(q.failed.Val()))
+	for i, batch := range q.failed.Val() {
+		failed[i] = bus.BatchID(batch)
+	}
+	places, err := all.Places(ctx, s.redis, failed)
+	for i, place := range places {
+		lane := s.jobs.Lane(bus.JobBatch, place.Generation.Lane(token, place.Lane))
+		w.add(candidate{jobOf(string(failed[i])), lane, place.Generation.Name == all[0].Name})
 	}
 	return err
 }
@@ -134,40 +164,8 @@ func (w *waiting) add(c candidate) {
 	}
 }
 
-// placesOf finds the lanes of batches that have failed.
-func (s *Stats) placesOf(
-	ctx context.Context, token bus.Token, all lanes.Generations, batches []string,
-) ([]candidate, error) {
-	places := make([]rdb.Reply[[]any], len(batches))
-	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		for i, batch := range batches {
-			places[i] = pipe.HMGet(ctx, s.keys.BatchState(bus.BatchID(batch)), lanes.PlaceFields...)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	found := make([]candidate, len(batches))
-	for i, batch := range batches {
-		generation, lane := all.Place(places[i].Val())
-		found[i] = candidate{
-			jobOf(batch), s.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), generation.Name == all[0].Name,
-		}
-	}
-	return found, nil
-}
-
 // earliest is when the first of the waiting jobs comes up: now, if one is instant or in flight.
-func (s *Stats) earliest(ctx context.Context, w waiting, now time.Time) (time.Time, error) {
-	due, turns := make([]rdb.Reply[float64], len(w.comeUp)), make([]rdb.Reply[int64], len(w.comeUp))
-	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		for i, c := range w.comeUp {
-			due[i], turns[i] = pipe.ZScore(ctx, s.jobs.Scheduled(bus.QueueMain), c.job), pipe.ZRank(ctx, c.lane, c.job)
-		}
-	})
-	if err != nil {
-		return now, err
-	}
+func (w *waiting) earliest(due []rdb.Reply[float64], turns []rdb.Reply[int64], now time.Time) time.Time {
 	at, known := bus.Forever, w.inLanes
 	for i, c := range w.comeUp {
 		stands := turns[i].Err() == nil
@@ -188,5 +186,5 @@ func (s *Stats) earliest(ctx context.Context, w waiting, now time.Time) (time.Ti
 	if w.all && known < w.batches && now.Before(at) { // the others are due, and no worker has seen them
 		at = now
 	}
-	return at, nil
+	return at
 }

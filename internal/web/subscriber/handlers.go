@@ -82,7 +82,7 @@ func (h *Handlers) Routes(r chi.Router, path string) {
 		r.With(rest.AllowQuery(query...)).Method(method, path+below, h.ofSubscriber(handle))
 	}
 	// What it has set, and how it is.
-	route(http.MethodGet, "", h.get)
+	r.With(rest.AllowQuery()).Get(path, h.get) // which finds the subscriber by itself
 	route(http.MethodPatch, "", h.patch)
 	route(http.MethodPost, "/pause", h.pause)
 	route(http.MethodPost, "/resume", h.withoutBody(h.resume))

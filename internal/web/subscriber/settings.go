@@ -11,7 +11,8 @@ import (
 
 // get shows what a client has set of its subscription, by the names that it sets it by, and how its
 // deliveries go.
-func (h *Handlers) get(w http.ResponseWriter, r *http.Request, of bus.Token) {
+func (h *Handlers) get(w http.ResponseWriter, r *http.Request) {
+	of := clientParam(r)
 	sub, err := h.at(of).stats.Detail(r.Context(), of, h.Now())
 	view := map[string]any{
 		"topics": append([]bus.TopicName{}, sub.Topics...), "callback": sub.Callback, "uuid": rest.OrNull(sub.UUID),
@@ -20,7 +21,7 @@ func (h *Handlers) get(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	for _, name := range bus.OptionNames() {
 		view[name] = json.RawMessage(sub.Options.Options.JSON(name))
 	}
-	h.RespondJSON(w, r, view, err)
+	h.RespondJSON(w, r, view, h.ofMissing(r, err))
 }
 
 // statusView is how a subscriber's deliveries go. Times are in ms since the Unix epoch.
