@@ -61,11 +61,22 @@ func (i *Inspector) Batches(
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := i.find(ctx, token, after, p.Limit+1)
+	var queue queueReplies
+	var own ownReplies
+	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
+		queue, own = i.askQueue(ctx, pipe, token), i.askOwn(ctx, pipe, token)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	found, isAll, err := i.own(ctx, token, own, queue.options)
+	if err == nil && !isAll {
+		found, err = i.search(ctx, token, after, p.Limit+1)
+	}
 	if err != nil {
 		return nil, "", rdb.Wrap("list batches", err)
 	}
-	if len(found) > p.Limit {
+	if found = behind(after, found); len(found) > p.Limit {
 		found = found[:p.Limit]
 		next = found[p.Limit-1].Place()
 	}
@@ -73,25 +84,13 @@ func (i *Inspector) Batches(
 	for at, batch := range found {
 		ids[at] = bus.BatchID(batch.Member)
 	}
-	some, err = i.look(ctx, token, ids, now)
+	some, err = i.look(ctx, token, queue, ids, now)
 	return some, next, err
 }
 
-// find returns the index entries of a subscriber's batches behind a place, at most limit.
-func (i *Inspector) find(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
-	own, ok, err := i.own(ctx, token)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return i.search(ctx, token, after, limit)
-	}
-	own = behind(after, own)
-	return own[:min(limit, len(own))], nil
-}
-
-// search finds the same in the index of all batches. Entries that come or go meanwhile neither
-// repeat nor hide others, since each trip begins where the one before ended.
+// search returns the same from the index of all batches, at most limit behind a place. Entries that
+// come or go meanwhile neither repeat nor hide others, since each trip begins where the one before
+// ended.
 func (i *Inspector) search(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
 	index := i.keys.BatchesIndex()
 	before, err := i.redis.ZCount(ctx, index, "-inf", "("+rdb.FormatScore(after.Score)).Result()
@@ -153,18 +152,23 @@ func (i *Inspector) Batch(
 	ctx context.Context, token bus.Token, id bus.BatchID, from int, now time.Time,
 ) (Batch, []json.RawMessage, error) {
 	first := int64(store.BatchHeader + max(from, 0))
-	packed, err := i.redis.LRange(ctx, i.keys.Batch(id), first, first+EventsPerPage-1).Result()
-	if !rdb.Answered(err) {
-		return Batch{}, nil, rdb.Wrap("show batch", err)
+	var events rdb.Reply[[]string]
+	var queue queueReplies
+	err := i.redis.Reads(ctx, "show batch", func(pipe rdb.Commands) {
+		events = pipe.LRange(ctx, i.keys.Batch(id), first, first+EventsPerPage-1)
+		queue = i.askQueue(ctx, pipe, token)
+	})
+	if err != nil {
+		return Batch{}, nil, err
 	}
-	found, err := i.look(ctx, token, []bus.BatchID{id}, now)
+	found, err := i.look(ctx, token, queue, []bus.BatchID{id}, now)
 	if err != nil {
 		return Batch{}, nil, err
 	}
 	if len(found) == 0 {
 		return Batch{}, nil, ErrUnknownBatch
 	}
-	return found[0], wire.ShowEvents(packed), nil
+	return found[0], wire.ShowEvents(events.Val()), nil
 }
 
 // Removed is what became of a batch that was removed.

@@ -14,27 +14,75 @@ import (
 // index of the whole bus soon has some.
 const ownSearched = 1000
 
+// standing is what stands in lanes of a subscriber, takes in events there or has failed.
+type standing struct {
+	jobs, batches []rdb.Reply[[]string]
+}
+
+func (i *Inspector) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (s standing) {
+	for _, generation := range all {
+		for lane := range generation.Lanes {
+			s.jobs = append(s.jobs, pipe.ZRange(ctx, i.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, ownSearched))
+		}
+	}
+	for lane := range all.Last().Lanes {
+		s.batches = append(s.batches, pipe.SMembers(ctx, i.keys.CurrentOfLane(token, lane)))
+	}
+	s.batches = append(s.batches, pipe.ZRange(ctx, i.keys.Failed(token), 0, ownSearched))
+	return s
+}
+
+// ids are the batches that stand there, each once. Some may be gone.
+func (s standing) ids() (ids []string) {
+	for _, lane := range s.jobs {
+		for _, packed := range lane.Val() {
+			if job, err := wire.UnpackJob(packed); err == nil && len(job.Args) == 1 {
+				ids = append(ids, job.Args[0])
+			}
+		}
+	}
+	for _, some := range s.batches {
+		ids = append(ids, some.Val()...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// ownReplies say how much a subscriber has queued, and what of it stands in the default lane: for
+// nearly all subscribers that is all.
+type ownReplies struct {
+	batches, events rdb.Reply[string]
+	standing        standing
+}
+
+func (i *Inspector) askOwn(ctx context.Context, pipe rdb.Commands, token bus.Token) ownReplies {
+	return ownReplies{
+		batches:  pipe.HGet(ctx, i.keys.BatchGauge(), string(token)),
+		events:   pipe.HGet(ctx, i.keys.EventGauge(), string(token)),
+		standing: i.askStanding(ctx, pipe, token, lanes.Default),
+	}
+}
+
 // own returns the index entries of all batches of a subscriber, in order, by where its own batches
 // stand: what that takes does not depend on what waits for others. It is not ok if not all of them
 // are found there, as when one is due and no worker has seen it.
-func (i *Inspector) own(ctx context.Context, token bus.Token) (all []rdb.Scored, ok bool, err error) {
-	var batches, events rdb.Reply[string]
-	var options rdb.Reply[[]any]
-	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
-		batches = pipe.HGet(ctx, i.keys.BatchGauge(), string(token))
-		events = pipe.HGet(ctx, i.keys.EventGauge(), string(token))
-		options = pipe.HMGet(ctx, i.keys.Options(token), lanes.Fields...)
-	})
+func (i *Inspector) own(
+	ctx context.Context, token bus.Token, r ownReplies, options rdb.Reply[[]any],
+) (all []rdb.Scored, ok bool, err error) {
 	// There are no fields where none is queued, but neither may there be where gauges were lost.
-	count, queued := rdb.Integer(batches.Val(), 0), rdb.Integer(events.Val(), 0)
-	if err != nil || options.Err() != nil || count > ownSearched || count == 0 && queued != 0 ||
-		rdb.IsWrongType(batches.Err()) {
-		return nil, false, err
+	count, queued := rdb.Integer(r.batches.Val(), 0), rdb.Integer(r.events.Val(), 0)
+	if options.Err() != nil || count > ownSearched || count == 0 && queued != 0 || rdb.IsWrongType(r.batches.Err()) {
+		return nil, false, nil
 	}
-	ids, err := i.standing(ctx, token, lanes.Parse(options.Val()))
-	if err != nil {
-		return nil, false, err
+	if generations := lanes.Parse(options.Val()); !generations.IsDefault() {
+		err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
+			r.standing = i.askStanding(ctx, pipe, token, generations)
+		})
+		if err != nil {
+			return nil, false, err
+		}
 	}
+	ids := r.standing.ids()
 	scores := make([]rdb.Reply[float64], len(ids))
 	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
 		for at, id := range ids {
@@ -48,34 +96,4 @@ func (i *Inspector) own(ctx context.Context, token bus.Token) (all []rdb.Scored,
 	}
 	slices.SortFunc(all, rdb.Scored.Compare)
 	return all, int64(len(all)) == count, err
-}
-
-// standing returns the batches that stand in a subscriber's lanes, take in events or have failed,
-// each once. Some may be gone.
-func (i *Inspector) standing(ctx context.Context, token bus.Token, all lanes.Generations) ([]string, error) {
-	var jobs, batches []rdb.Reply[[]string]
-	err := i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
-		for _, generation := range all {
-			for lane := range generation.Lanes {
-				jobs = append(jobs, pipe.ZRange(ctx, i.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, ownSearched))
-			}
-		}
-		for lane := range all.Last().Lanes {
-			batches = append(batches, pipe.SMembers(ctx, i.keys.CurrentOfLane(token, lane)))
-		}
-		batches = append(batches, pipe.ZRange(ctx, i.keys.Failed(token), 0, ownSearched))
-	})
-	var ids []string
-	for _, lane := range jobs {
-		for _, packed := range lane.Val() {
-			if job, err := wire.UnpackJob(packed); err == nil && len(job.Args) == 1 {
-				ids = append(ids, job.Args[0])
-			}
-		}
-	}
-	for _, some := range batches {
-		ids = append(ids, some.Val()...)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids), err
 }

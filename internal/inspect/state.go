@@ -14,12 +14,17 @@ import (
 	"routemaster/internal/wire"
 )
 
-// look reads batches of a subscriber, in order. It leaves out those that are gone or another's.
-func (i *Inspector) look(ctx context.Context, token bus.Token, ids []bus.BatchID, now time.Time) ([]Batch, error) {
+// look reads batches of a subscriber, in order, given its queue. It leaves out those that are gone
+// or another's.
+func (i *Inspector) look(ctx context.Context, token bus.Token, asked queueReplies, ids []bus.BatchID, now time.Time) ([]Batch, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	queue, places, err := i.readQueue(ctx, token, ids)
+	queue, err := asked.read()
+	if err != nil {
+		return nil, err
+	}
+	places, err := queue.lanes.Places(ctx, i.redis, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -64,61 +69,47 @@ type subscriberQueue struct {
 	strict       bool
 }
 
-// place is where a batch stands in the queue.
-type place struct {
-	generation lanes.Generation
-	lane       int
-	replay     bus.ReplayID
+// queueReplies are what Redis has of a subscriber's queue, and the workers that may be delivering.
+type queueReplies struct {
+	times, options rdb.Reply[[]any]
+	maxInFlight    rdb.Reply[string]
+	workers        rdb.Reply[[]string]
 }
 
-// readQueue reads what is known of a subscriber's queue, the workers that may be delivering, and
-// the places of batches in the queue.
-func (i *Inspector) readQueue(ctx context.Context, token bus.Token, ids []bus.BatchID) (q subscriberQueue, places []place, err error) {
-	var times, options rdb.Reply[[]any]
-	var maxInFlight rdb.Reply[string]
-	var workers rdb.Reply[[]string]
-	states := make([]rdb.Reply[[]any], len(ids))
-	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
-		times = pipe.HMGet(ctx, i.keys.Delivery(token), stats.HoldFields...)
-		maxInFlight = pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch))
-		workers = pipe.SMembers(ctx, i.jobs.PendingIndex(bus.QueueMain))
-		options = pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
-		for at, id := range ids {
-			states[at] = pipe.HMGet(ctx, i.keys.BatchState(id), slices.Concat(lanes.PlaceFields, []string{"replay"})...)
-		}
-	})
-	if err == nil { // what these say is for all of them
-		err = rdb.Wrap("read batches", cmp.Or(options.Err(), workers.Err()))
+func (i *Inspector) askQueue(ctx context.Context, pipe rdb.Commands, token bus.Token) queueReplies {
+	return queueReplies{
+		times:       pipe.HMGet(ctx, i.keys.Delivery(token), stats.HoldFields...),
+		options:     pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...),
+		maxInFlight: pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch)),
+		workers:     pipe.SMembers(ctx, i.jobs.PendingIndex(bus.QueueMain)),
 	}
-	if err != nil {
-		return q, nil, err
+}
+
+func (r queueReplies) read() (q subscriberQueue, err error) {
+	if err := cmp.Or(r.options.Err(), r.workers.Err()); err != nil { // what these say is for all batches
+		return q, rdb.Wrap("read batches", err)
 	}
-	q.workers = workers.Val()
-	q.blockedUntil = stats.ParseHolds(times.Val()).Until().UnixMilli()
-	q.maxInFlight = max(rdb.Integer(maxInFlight.Val(), 1), 1)
-	q.lanes, q.strict = lanes.Parse(options.Val()), rdb.Text(options.Val()[len(lanes.Fields)]) == "true"
-	places = make([]place, len(ids))
-	for at, state := range states {
-		p := &places[at]
-		p.generation, p.lane = q.lanes.Place(state.Val())
-		if found := state.Val(); len(found) > 0 {
-			p.replay = bus.ReplayID(rdb.Text(found[len(found)-1]))
-		}
-	}
-	return q, places, nil
+	options := r.options.Val()
+	return subscriberQueue{
+		workers:      r.workers.Val(),
+		blockedUntil: stats.ParseHolds(r.times.Val()).Until().UnixMilli(),
+		maxInFlight:  max(rdb.Integer(r.maxInFlight.Val(), 1), 1),
+		lanes:        lanes.Parse(options),
+		strict:       rdb.Text(options[len(lanes.Fields)]) == "true",
+	}, nil
 }
 
 // othersFirst reports whether other batches are delivered before a batch, given its place in its
 // lane if it stands there.
-func (q subscriberQueue) othersFirst(p place, batch Batch, turn rdb.Reply[int64]) bool {
+func (q subscriberQueue) othersFirst(p lanes.Place, batch Batch, turn rdb.Reply[int64]) bool {
 	maxInFlight := q.maxInFlight
-	if q.strict || p.generation.Name != "" {
+	if q.strict || p.Generation.Name != "" {
 		maxInFlight = 1
 	}
 	if turn.Err() == nil && turn.Val() >= maxInFlight {
 		return true
 	}
-	return p.generation.Name != q.lanes[0].Name && (q.strict || batch.Attempts == 0)
+	return p.Generation.Name != q.lanes[0].Name && (q.strict || batch.Attempts == 0)
 }
 
 // batchReplies are what Redis has of a batch: its list, and where its job is.
@@ -128,17 +119,19 @@ type batchReplies struct {
 	current   rdb.Reply[bool]
 	scheduled rdb.Reply[float64]
 	turn      rdb.Reply[int64]
-	place     place
+	replay    rdb.Reply[string]
+	place     lanes.Place
 }
 
-func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID, p place) batchReplies {
+func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID, p lanes.Place) batchReplies {
 	job := packedJob(id)
 	return batchReplies{
 		header:    pipe.LRange(ctx, i.keys.Batch(id), 0, store.BatchHeader-1),
 		length:    pipe.LLen(ctx, i.keys.Batch(id)),
-		current:   pipe.SIsMember(ctx, i.keys.CurrentOfLane(token, p.lane), string(id)),
+		current:   pipe.SIsMember(ctx, i.keys.CurrentOfLane(token, p.Lane), string(id)),
 		scheduled: pipe.ZScore(ctx, i.jobs.Scheduled(bus.QueueMain), job),
-		turn:      pipe.ZRank(ctx, i.jobs.Lane(bus.JobBatch, p.generation.Lane(token, p.lane)), job),
+		turn:      pipe.ZRank(ctx, i.jobs.Lane(bus.JobBatch, p.Generation.Lane(token, p.Lane)), job),
+		replay:    pipe.HGet(ctx, i.keys.BatchState(id), "replay"),
 		place:     p,
 	}
 }
@@ -150,7 +143,7 @@ func (r batchReplies) read(id bus.BatchID, token bus.Token) (batch Batch, ok boo
 		return batch, false
 	}
 	return Batch{
-		ID: id, CreatedAt: head.CreatedAt, Attempts: head.Attempts, Events: head.Events, Lane: r.place.lane, Replay: r.place.replay,
+		ID: id, CreatedAt: head.CreatedAt, Attempts: head.Attempts, Events: head.Events, Lane: r.place.Lane, Replay: bus.ReplayID(r.replay.Val()),
 	}, true
 }
 

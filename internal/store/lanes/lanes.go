@@ -123,16 +123,3 @@ func (all Generations) place(generation, lane string) Place {
 	}
 	return inDefaultLane
 }
-
-// PlaceFields are the fields of a batch's state that [Generations.Place] reads.
-var PlaceFields = []string{"generation", "lane"}
-
-// Place returns the generation and the lane of a batch, given the values of [PlaceFields], which
-// may be followed by others.
-func (all Generations) Place(stored []any) (g Generation, lane int) {
-	if len(stored) < len(PlaceFields) { // there is no state that could be read
-		return inDefaultLane.Generation, 0
-	}
-	place := all.place(rdb.Text(stored[0]), rdb.Text(stored[1]))
-	return place.Generation, place.Lane
-}
