@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
+	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
@@ -56,7 +57,8 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	}
 	for _, st := range config.Stores.All() {
 		c.partitions = append(c.partitions, &partition{
-			Collector: c, redis: st.Partition(), stats: stats.Of(st), inspector: inspect.New(st),
+			Collector: c, redis: st.Partition(), keys: store.Keys{Namespace: st.Partition().Namespace()},
+			stats: stats.Of(st), inspector: inspect.New(st),
 		})
 	}
 	return c

@@ -174,6 +174,25 @@ func TestTopicsAreReadEveryTenSeconds(t *testing.T) {
 	assert.Equal(t, []string{"b", "c"}, topics(), "one that is new is seen at once")
 }
 
+func TestPublishersAreReadEveryTenSeconds(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "a")
+		topics := func() []overview.TopicState { return f.Collect(ctx).Topics }
+		assert.Equal(t, []overview.TopicState{{Name: "a"}}, topics())
+		f.PublishEvents("a", 1, 1, 0)
+		assert.Equal(t, []overview.TopicState{{Name: "a", Publisher: "publisher", Events: 1}}, topics(), "it is new")
+		f.PublishEvents("a", 2, 3, 0)
+		require.NoError(t, f.Redis.HSet(ctx, "topic_owners", "a", "bob").Err())
+		assert.Equal(t, []overview.TopicState{{Name: "a", Publisher: "publisher", Events: 3}}, topics())
+		f.at = f.at.Add(knownTTL)
+		assert.Equal(t, []overview.TopicState{{Name: "a", Publisher: "bob", Events: 3}}, topics())
+		require.NoError(t, f.Redis.HDel(ctx, "topic_owners", "a").Err())
+		f.at = f.at.Add(knownTTL)
+		assert.Equal(t, string(bus.LegacyClientName(storetest.Publisher)), topics()[0].Publisher)
+	})
+}
+
 func TestAPartThatCannotBeReadIsLeftOut(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")

@@ -12,8 +12,8 @@ import (
 // knownTTL is how long what seldom changes is taken for what was read.
 const knownTTL = 10 * time.Second
 
-// known is what a collector remembers of subscribers from one sample to the next, so that samples
-// cost Redis less.
+// known is what a collector remembers of subscribers and topics from one sample to the next, so that
+// samples cost Redis less.
 type known struct {
 	// since is since when it is remembered, isFull whether the first three below are.
 	since  time.Time
@@ -25,6 +25,8 @@ type known struct {
 	// conditions are how the deliveries go, owners those of the oldest batches.
 	conditions stats.Conditions
 	owners     stats.Owners
+	// publishers are the public names of those of topics.
+	publishers map[string]string
 }
 
 // forget forgets what may have changed unseen, if it is remembered for long or the clock was set

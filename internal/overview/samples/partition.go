@@ -8,6 +8,7 @@ import (
 	"routemaster/internal/inspect"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 )
 
@@ -15,6 +16,7 @@ import (
 type partition struct {
 	*Collector
 	redis     *rdb.Partition
+	keys      store.Keys
 	stats     *stats.Stats
 	inspector *inspect.Inspector
 	// ahead is how far the clock of this process was ahead of Redis' when Redis told its time last.
@@ -28,6 +30,7 @@ func (p *partition) collect(ctx context.Context) *draft {
 	if err := p.bounded(ctx, func(ctx context.Context) error { return p.ping(ctx, d) }); err != nil {
 		return &draft{Sample: overview.Sample{At: p.clock(p.now().Add(-p.ahead)), Redis: explain(err)}}
 	}
+	p.known.forget(d.At)
 	p.read(ctx, d,
 		part{overview.PartMemory, p.readMemory},
 		part{overview.PartQueues, p.readQueues},
@@ -84,7 +87,6 @@ func (p *partition) readQueues(ctx context.Context, d *draft) error {
 
 // readBacklogs reads what waits: all of the subscribers but what the parts below add.
 func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
-	p.known.forget(d.At)
 	backlogs, damaged, err := p.stats.Backlogs(ctx, &p.known.conditions)
 	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
 	return err
@@ -92,24 +94,6 @@ func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
 
 func (p *partition) readOldest(ctx context.Context, d *draft) (err error) {
 	p.known.owners, err = p.stats.FindOldest(ctx, d.backlogs, p.known.owners)
-	return err
-}
-
-func (p *partition) readTopics(ctx context.Context, s *draft) error {
-	damaged, err := p.stats.EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
-		for _, t := range some {
-			topic := overview.TopicState{Name: string(t.Name), Events: t.Events}
-			if t.Publisher != "" {
-				topic.Publisher = string(bus.PublicName(t.Publisher, t.Owner))
-			}
-			s.Topics = append(s.Topics, topic)
-		}
-		return nil
-	})
-	s.Damaged = append(s.Damaged, damaged...)
-	if err != nil {
-		s.Topics = nil
-	}
 	return err
 }
 

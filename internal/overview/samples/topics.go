@@ -1,0 +1,96 @@
+package samples
+
+import (
+	"context"
+	"slices"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// topicsPerTrip bounds of how many topics one round trip asks.
+const topicsPerTrip = 500
+
+// readTopics reads the topics whose home the partition is, ordered by name.
+func (p *partition) readTopics(ctx context.Context, d *draft) error {
+	names, err := p.topicNames(ctx)
+	claimed := map[string]bus.Token{}
+	for some := range slices.Chunk(names, topicsPerTrip) {
+		if err == nil {
+			err = p.readSomeTopics(ctx, some, d, claimed)
+		}
+	}
+	if err == nil {
+		err = p.addPublishers(ctx, claimed)
+	}
+	if err != nil {
+		d.Topics = nil
+		return err
+	}
+	for i := range d.Topics {
+		d.Topics[i].Publisher = p.known.publishers[d.Topics[i].Name]
+	}
+	return nil
+}
+
+func (p *partition) topicNames(ctx context.Context) (names []string, err error) {
+	err = p.redis.EachPage(ctx, p.keys.Topics(), rdb.Set, 0, func(page []string) error {
+		names = append(names, page...)
+		return nil
+	})
+	names = slices.DeleteFunc(names, func(name string) bool { return !p.redis.Owns(name) })
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// readSomeTopics reads what each publish changes of topics, and notes the publishers that are not
+// known.
+func (p *partition) readSomeTopics(ctx context.Context, names []string, d *draft, claimed map[string]bus.Token) error {
+	topics := make([]rdb.Reply[[]any], len(names))
+	err := p.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
+		for i, name := range names {
+			fields := []string{"counter", "publisher"}
+			if p.known.publishers[name] != "" {
+				fields = fields[:1]
+			}
+			topics[i] = pipe.HMGet(ctx, p.keys.Topic(bus.TopicName(name)), fields...)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		values := topics[i].Val()
+		if topics[i].Err() != nil {
+			d.Damaged = append(d.Damaged, store.Keys{}.Topic(bus.TopicName(name)))
+			continue
+		}
+		d.Topics = append(d.Topics, overview.TopicState{Name: name, Events: rdb.Integer(rdb.Text(values[0]), 0)})
+		if len(values) > 1 && values[1] != nil { // absent until somebody publishes
+			claimed[name] = bus.Token(rdb.Text(values[1]))
+		}
+	}
+	return nil
+}
+
+// addPublishers remembers who publishes to topics. It reads the owners of all topics at once: in a
+// hash of some hundred Redis would search from its beginning for each.
+func (p *partition) addPublishers(ctx context.Context, claimed map[string]bus.Token) error {
+	if len(claimed) == 0 {
+		return nil
+	}
+	owners := map[string]string{}
+	err := p.redis.EachPage(ctx, p.keys.Owners(), rdb.Hash, 0, rdb.Pairs(func(topic, owner string) { owners[topic] = owner }))
+	if err != nil {
+		return err
+	}
+	if p.known.publishers == nil {
+		p.known.publishers = map[string]string{}
+	}
+	for topic, token := range claimed {
+		p.known.publishers[topic] = string(bus.PublicName(token, bus.ClientName(owners[topic])))
+	}
+	return nil
+}
