@@ -22,9 +22,9 @@ type known struct {
 	lanes  map[bus.Token]stats.LaneOptions
 	// failures are what came of the last deliveries that failed.
 	failures map[bus.Token]string
-	// conditions are how the deliveries go, owners those of the oldest batches.
+	// conditions are how the deliveries go, batches the oldest that were met last.
 	conditions stats.Conditions
-	owners     stats.Owners
+	batches    stats.Batches
 	// publishers are the public names of those of topics.
 	publishers map[string]string
 }
@@ -33,7 +33,7 @@ type known struct {
 // back.
 func (k *known) forget(now time.Time) {
 	if age := now.Sub(k.since); age < 0 || age >= knownTTL {
-		*k = known{since: now, failures: k.failures, owners: k.owners}
+		*k = known{since: now, failures: k.failures, batches: k.batches}
 	}
 }
 

@@ -93,7 +93,7 @@ func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
 }
 
 func (p *partition) readOldest(ctx context.Context, d *draft) (err error) {
-	p.known.owners, err = p.stats.FindOldest(ctx, d.backlogs, p.known.owners)
+	p.known.batches, err = p.stats.FindOldest(ctx, d.backlogs, p.known.batches)
 	return err
 }
 

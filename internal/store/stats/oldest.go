@@ -2,7 +2,6 @@ package stats
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"routemaster/internal/bus"
@@ -25,49 +24,55 @@ type oldestSearch struct {
 	// next is the place in the index that comes next.
 	next int64
 	done bool
-	// found is when the oldest batch of each token was opened that has been come upon.
-	found map[bus.Token]time.Time
-	// known are the owners of batches that another search has met, met those of this one's.
-	known, met Owners
+	// found is when the oldest batch of each token was opened that has been come upon. It is zero of
+	// tokens that are missing, which are so many.
+	found   map[bus.Token]time.Time
+	missing int
+	// known are batches that another search has met, met those of this one.
+	known, met Batches
 }
 
-// Owners are the subscribers of batches.
-type Owners map[string]bus.Token
+// Batches are whose batches are, and when they were opened.
+type Batches map[string]batch
+
+type batch struct {
+	token    bus.Token
+	openedAt time.Time
+}
 
 // FindOldest fills in when the oldest event of each backlog was received, as far as it is in the
-// 2,000 oldest batches. It returns the owners of those that it has looked at, so that the next
-// search need not ask for them again. It fails with [bus.ErrUnavailable], or when the index is not
-// of its type.
-func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Owners) (Owners, error) {
-	waiting, isOwner := make([]bus.Subscriber, len(backlogs)), make(map[bus.Token]bool, len(backlogs))
-	for i, b := range backlogs {
-		waiting[i], isOwner[b.Token] = bus.Subscriber{Token: b.Token, Queued: b.Events}, true
-	}
-	// One that is no longer here has got another token, and its batches with it.
-	maps.DeleteFunc(known, func(_ string, owner bus.Token) bool { return !isOwner[owner] })
-	search := &oldestSearch{stats: s, max: snapshotSearches, known: known, met: make(Owners, len(known))}
-	err := search.fill(ctx, waiting)
+// 2,000 oldest batches. It returns what it knows of those that it has looked at, so that the next
+// search need not ask for it again. It fails with [bus.ErrUnavailable], or when the index is not of
+// its type.
+func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) (Batches, error) {
+	waiting := make([]bus.Token, 0, len(backlogs))
 	for i := range backlogs {
-		backlogs[i].OldestAt = waiting[i].OldestAt
+		if backlogs[i].Events > 0 {
+			waiting = append(waiting, backlogs[i].Token)
+		}
 	}
-	return search.met, err
+	search := &oldestSearch{stats: s, max: snapshotSearches, known: known, met: make(Batches, len(known))}
+	if err := search.find(ctx, waiting); err != nil {
+		return search.met, err
+	}
+	for i := range backlogs {
+		if backlogs[i].Events > 0 {
+			backlogs[i].OldestAt = search.found[backlogs[i].Token]
+		}
+	}
+	return search.met, nil
 }
 
 // fill fills in when the oldest event of each of these was received.
 func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) error {
-	if o.found == nil {
-		o.found = make(map[bus.Token]time.Time, len(subscribers))
-	}
-	missing := make(map[bus.Token]bool, len(subscribers))
+	var waiting []bus.Token
 	for i := range subscribers {
-		if _, known := o.found[subscribers[i].Token]; !known && subscribers[i].Queued > 0 {
-			missing[subscribers[i].Token] = true
+		if subscribers[i].Queued > 0 {
+			waiting = append(waiting, subscribers[i].Token)
 		}
 	}
-	for len(missing) > 0 && !o.done {
-		if err := o.walk(ctx, missing); err != nil {
-			return err
-		}
+	if err := o.find(ctx, waiting); err != nil {
+		return err
 	}
 	for i := range subscribers {
 		if sub := &subscribers[i]; sub.Queued > 0 {
@@ -77,38 +82,65 @@ func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) e
 	return nil
 }
 
-// walk looks at the next batches, and takes those whose batches it finds out of missing.
-func (o *oldestSearch) walk(ctx context.Context, missing map[bus.Token]bool) error {
+// find finds the oldest batches of some more tokens.
+func (o *oldestSearch) find(ctx context.Context, tokens []bus.Token) error {
+	if o.found == nil {
+		o.found = make(map[bus.Token]time.Time, len(tokens))
+	}
+	o.missing = 0
+	for _, token := range tokens {
+		if o.found[token].IsZero() {
+			o.found[token] = time.Time{}
+			o.missing++
+		}
+	}
+	for o.missing > 0 && !o.done {
+		if err := o.walk(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk looks at the next batches. It does not ask for their scores, which are long to write: that
+// is when they were opened, and a batch has it, too.
+func (o *oldestSearch) walk(ctx context.Context) error {
 	s := o.stats
-	batches, err := s.redis.ZRangeWithScores(ctx, s.keys.BatchesIndex(), o.next, o.next+batchesPerTrip-1).Result()
+	ids, err := s.redis.ZRange(ctx, s.keys.BatchesIndex(), o.next, o.next+batchesPerTrip-1).Result()
 	if err != nil {
 		return rdb.Wrap("list batches", err)
 	}
 	o.next += batchesPerTrip
-	o.done = len(batches) == 0 || o.next >= o.max
-	owners := make([]rdb.Reply[string], len(batches))
+	o.done = len(ids) == 0 || o.next >= o.max
+	headers := make([]rdb.Reply[[]string], len(ids))
 	err = s.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
-		for i, batch := range batches {
-			if bid := batch.Member.(string); o.known[bid] == "" {
-				owners[i] = pipe.LIndex(ctx, s.keys.Batch(bus.BatchID(bid)), 0)
+		for i, id := range ids {
+			// A token that is not here any more was changed, and its batches have got the new one.
+			if _, isHere := o.found[o.known[id].token]; !isHere {
+				headers[i] = pipe.LRange(ctx, s.keys.Batch(bus.BatchID(id)), 0, 1)
 			}
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for i, batch := range batches {
-		bid := batch.Member.(string)
-		token := o.known[bid]
-		if owners[i] != nil {
-			token = bus.Token(owners[i].Val()) // empty if it has been delivered meanwhile
+	for i, id := range ids {
+		b := o.known[id]
+		if headers[i] != nil {
+			header := headers[i].Val()
+			if len(header) < 2 { // it has been delivered meanwhile
+				continue
+			}
+			b = batch{bus.Token(header[0]), time.UnixMilli(rdb.Integer(header[1], 0))}
 		}
-		if o.met != nil && token != "" {
-			o.met[bid] = token
+		if o.met != nil {
+			o.met[id] = b
 		}
-		if _, known := o.found[token]; !known {
-			o.found[token] = time.UnixMilli(int64(batch.Score))
-			delete(missing, token)
+		if at, isHere := o.found[b.token]; at.IsZero() {
+			o.found[b.token] = b.openedAt
+			if isHere {
+				o.missing--
+			}
 		}
 	}
 	return nil
