@@ -100,8 +100,8 @@ func (m *Monitor) measureBus(snapshot stores.Snapshot) (measures []metricservice
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
-	for name, b := range telemetry.ByClient(snapshot.Backlogs) {
-		tag := bus.Tag{Name: "subscriber", Value: string(name)}
+	for b := range telemetry.ByClient(snapshot.Backlogs) {
+		tag := bus.Tag{Name: "subscriber", Value: string(b.Client)}
 		add("subscriber.queue.batches", b.Batches, tag)
 		add("subscriber.queue.events", b.Events, tag)
 	}

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,35 +75,49 @@ func publisherTag(token bus.Token) bus.Tag {
 
 // ByClient joins the backlogs of subscribers that share a public name, as they do while a client's
 // token is being changed: the sum of what waits and of what was sent, the worst health, the oldest
-// event, the last attempt, the longest timeout and the longest holds.
-func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
-	joined := make(map[bus.ClientName]stats.Backlog, len(backlogs))
-	for _, b := range backlogs {
-		if a, ok := joined[b.Client]; ok {
-			b.Events += a.Events
-			b.Batches += a.Batches
-			b.DeadLetterEvents += a.DeadLetterEvents
-			b.Sent += a.Sent
-			b.AttemptedAt, b.Timeout = later(a.AttemptedAt, b.AttemptedAt), max(a.Timeout, b.Timeout)
-			b.Lanes = stats.Lanes{
-				Count: a.Lanes.Count + b.Lanes.Count, Fence: a.Lanes.Fence + b.Lanes.Fence,
-				IsStrict: a.Lanes.IsStrict || b.Lanes.IsStrict, Blocked: a.Lanes.Blocked + b.Lanes.Blocked,
+// event, the last attempt, the longest timeout and the longest holds. It goes through them in the
+// order of names, each with those that it is joined of.
+func ByClient(backlogs []stats.Backlog) iter.Seq2[stats.Backlog, []*stats.Backlog] {
+	order := make([]*stats.Backlog, len(backlogs)) // they are large
+	for i := range backlogs {
+		order[i] = &backlogs[i]
+	}
+	slices.SortStableFunc(order, func(a, b *stats.Backlog) int { return strings.Compare(string(a.Client), string(b.Client)) })
+	return func(yield func(stats.Backlog, []*stats.Backlog) bool) {
+		for from, to := 0, 0; from < len(order); from = to {
+			joined := *order[from]
+			for to = from + 1; to < len(order) && order[to].Client == joined.Client; to++ {
+				join(&joined, order[to])
 			}
-			b.Holds = stats.Holds{
-				Paused: later(a.Holds.Paused, b.Holds.Paused), Throttled: later(a.Holds.Throttled, b.Holds.Throttled),
-				Paced: later(a.Holds.Paced, b.Holds.Paced),
-			}
-			if a.Subscribed && (!b.Subscribed || a.Health < b.Health) {
-				b.Health = a.Health
-			}
-			b.Subscribed = b.Subscribed || a.Subscribed
-			if b.OldestAt.IsZero() || !a.OldestAt.IsZero() && a.OldestAt.Before(b.OldestAt) {
-				b.OldestAt = a.OldestAt
+			if !yield(joined, order[from:to]) {
+				return
 			}
 		}
-		joined[b.Client] = b
 	}
-	return joined
+}
+
+// join adds the backlog of another subscriber of the same name.
+func join(a, b *stats.Backlog) {
+	a.Events += b.Events
+	a.Batches += b.Batches
+	a.DeadLetterEvents += b.DeadLetterEvents
+	a.Sent += b.Sent
+	a.AttemptedAt, a.Timeout = later(a.AttemptedAt, b.AttemptedAt), max(a.Timeout, b.Timeout)
+	a.Lanes = stats.Lanes{
+		Count: a.Lanes.Count + b.Lanes.Count, Fence: a.Lanes.Fence + b.Lanes.Fence,
+		IsStrict: a.Lanes.IsStrict || b.Lanes.IsStrict, Blocked: a.Lanes.Blocked + b.Lanes.Blocked,
+	}
+	a.Holds = stats.Holds{
+		Paused: later(a.Holds.Paused, b.Holds.Paused), Throttled: later(a.Holds.Throttled, b.Holds.Throttled),
+		Paced: later(a.Holds.Paced, b.Holds.Paced),
+	}
+	if b.Subscribed && (!a.Subscribed || b.Health < a.Health) {
+		a.Health = b.Health
+	}
+	a.Subscribed = a.Subscribed || b.Subscribed
+	if a.OldestAt.IsZero() || !b.OldestAt.IsZero() && b.OldestAt.Before(a.OldestAt) {
+		a.OldestAt = b.OldestAt
+	}
 }
 
 // later returns the later one of two times.

@@ -19,18 +19,10 @@ type draft struct {
 	// node is the Redis server whose memory it has.
 	node     string
 	backlogs []stats.Backlog
-	details  map[bus.Token]detail
+	// details are what is known of subscribers besides. That of one partition is what it remembers.
+	details map[bus.Token]*detail
 	// timed is whether it is to have times.
 	timed bool
-}
-
-// detail is what is read of a subscriber besides what waits for it.
-type detail struct {
-	topics []bus.TopicName
-	// failure is what came of its last delivery if that failed, and blocked whether a batch holds it
-	// up.
-	failure string
-	blocked bool
 }
 
 // hasDamage is whether a part could not be read because of what is not of the bus.
@@ -62,6 +54,7 @@ func merge(drafts []*draft) *draft {
 		case d.Redis != "":
 		case all == nil:
 			all = d
+			all.details = maps.Clone(d.details)
 		default:
 			all.add(d)
 		}
@@ -82,10 +75,9 @@ func (d *draft) add(more *draft) {
 	d.Refuses = cmp.Or(d.Refuses, more.Refuses)
 	d.Topics, d.backlogs = append(d.Topics, more.Topics...), append(d.backlogs, more.backlogs...)
 	if d.details == nil {
-		d.details = more.details
-	} else {
-		maps.Copy(d.details, more.details)
+		d.details = map[bus.Token]*detail{}
 	}
+	maps.Copy(d.details, more.details)
 	d.Damaged = append(d.Damaged, more.Damaged...)
 	d.Due += more.Due
 	if len(d.Queues) == 0 {
@@ -110,35 +102,33 @@ func isFuller(a, b overview.Memory) bool {
 // partitions: it is one of them.
 func (d *draft) addSubscribers() {
 	d.Subscribers = make([]overview.SubscriberState, 0, len(d.backlogs))
-	joined := telemetry.ByClient(d.backlogs)
-	for _, name := range slices.Sorted(maps.Keys(joined)) {
-		b := joined[name]
+	for b, parts := range telemetry.ByClient(d.backlogs) {
 		if !b.Subscribed {
 			continue
 		}
-		d.Subscribers = append(d.Subscribers, overview.SubscriberState{
-			Name: string(name), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
+		sub := overview.SubscriberState{
+			Name: string(b.Client), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
 			Dead: b.DeadLetterEvents, Health: b.Health, OldestAt: b.OldestAt, AttemptedAt: b.AttemptedAt,
 			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced,
-		})
-	}
-	byName := func(sub overview.SubscriberState, name bus.ClientName) int {
-		return strings.Compare(sub.Name, string(name))
-	}
-	for _, b := range d.backlogs {
-		at, found := slices.BinarySearchFunc(d.Subscribers, b.Client, byName)
-		if !found {
-			continue
 		}
-		sub, more := &d.Subscribers[at], d.details[b.Token]
-		for _, topic := range more.topics {
-			sub.Topics = append(sub.Topics, string(topic))
+		for _, part := range parts {
+			if more := d.details[part.Token]; more != nil {
+				more.addTo(&sub)
+			}
 		}
-		sub.Failure = cmp.Or(more.failure, sub.Failure)
-		sub.Blocked = sub.Blocked || more.blocked
+		d.Subscribers = append(d.Subscribers, sub)
 	}
-	for i := range d.Subscribers {
-		slices.Sort(d.Subscribers[i].Topics)
-		d.Subscribers[i].Topics = slices.Compact(d.Subscribers[i].Topics)
+}
+
+// addTo adds the details of one of the tokens of a subscriber.
+func (d *detail) addTo(sub *overview.SubscriberState) {
+	if sub.Topics == nil {
+		sub.Topics = d.topics
+	} else {
+		sub.Topics = slices.Concat(sub.Topics, d.topics)
+		slices.Sort(sub.Topics)
+		sub.Topics = slices.Compact(sub.Topics)
 	}
+	sub.Failure = cmp.Or(d.failure, sub.Failure)
+	sub.Blocked = sub.Blocked || d.blocked
 }

@@ -107,13 +107,13 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 	if err := k.read(ctx, p, d); err != nil {
 		return err
 	}
-	blocked, err := p.stats.CountBlocked(ctx, k.lanes)
+	blocked, err := p.stats.CountBlocked(ctx, k.strict)
 	if err != nil {
 		return err
 	}
-	d.details = make(map[bus.Token]detail, len(d.backlogs))
-	for _, b := range d.backlogs {
-		d.details[b.Token] = detail{k.topics[b.Token], k.failures[b.Token], blocked[b.Token] > 0}
+	for token := range k.strict {
+		k.details[token].blocked = blocked[token] > 0
 	}
+	d.details = k.details
 	return nil
 }

@@ -14,129 +14,130 @@ import (
 // delivery changes is read every time, and what else there is of a subscriber if that has changed.
 // It must not be used concurrently.
 type Conditions struct {
-	names   map[string]string // by token
-	of      map[string]*condition
-	changed map[string]bool
+	all     []*condition // ordered by token
+	changed []bus.Token
 }
 
-// Changed reports whether the last reading found that something has become of a delivery to a
-// subscriber, or knew nothing of it before.
-func (c *Conditions) Changed(token bus.Token) bool { return c.changed[string(token)] }
+// Changed returns the subscribers of which the last reading found that something has become of a
+// delivery, or knew nothing before.
+func (c *Conditions) Changed() []bus.Token { return c.changed }
 
 // condition is how the deliveries to a subscriber go.
 type condition struct {
-	health      int
-	timeout     time.Duration
-	sent        int64
-	attemptedAt time.Time
-	holds       Holds
-	refusals    string
-	// noSubscriber and noDelivery are whether what should be these hashes is none.
-	noSubscriber, noDelivery bool
+	token  bus.Token
+	client bus.ClientName
+	delivery
+	health
 }
 
-// readConditions reads how the deliveries to subscribers go.
-func (s *Stats) readConditions(ctx context.Context, tokens []string, known *Conditions) error {
-	was := known.of
-	if slices.ContainsFunc(tokens, func(token string) bool { _, has := was[token]; return !has }) {
+// delivery is what each delivery changes, but for the health.
+type delivery struct {
+	holds    Holds
+	sent     int64
+	refusals string
+	// isNone is whether what should be its hash is none.
+	isNone bool
+}
+
+// health is what there is of a subscriber besides. Nothing is said of one whose hash is none.
+type health struct {
+	isSubscriber bool
+	points       int
+	timeout      time.Duration
+	attemptedAt  time.Time
+}
+
+// The fields of a delivery and a health.
+var (
+	deliveryFields = slices.Concat(HoldFields, []string{"events_sent", "refusals"})
+	healthFields   = []string{"health_points", "timeout", "last_attempted_at"}
+)
+
+// readConditions reads how the deliveries to subscribers go, whose tokens are in order. After an
+// error nothing is known.
+func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *Conditions) error {
+	was, all, isNew := known.all, make([]*condition, len(tokens)), false
+	*known = Conditions{}
+	for i, token := range tokens {
+		for len(was) > 0 && was[0].token < token {
+			was = was[1:]
+		}
+		if len(was) > 0 && was[0].token == token {
+			all[i] = was[0]
+		} else {
+			all[i], isNew = &condition{token: token}, true
+		}
+	}
+	if isNew {
 		names, err := s.redis.HGetAll(ctx, s.keys.Tokens()).Result()
 		if err != nil {
 			return rdb.Wrap("list tokens", err)
 		}
-		known.names = names
+		for _, c := range all {
+			c.client = bus.PublicName(c.token, bus.ClientName(names[string(c.token)]))
+		}
 	}
-	now, err := s.readDeliveries(ctx, tokens, was)
+	var changed []*condition
+	err := s.readFields(ctx, "read deliveries", tokens, s.keys.Delivery, deliveryFields, func(i int, values []any) {
+		if c, now := all[i], parseDelivery(values); !c.isSubscriber || c.delivery != now {
+			c.delivery = now
+			changed, known.changed = append(changed, c), append(known.changed, c.token)
+		}
+	})
 	if err != nil {
 		return err
 	}
-	known.changed = map[string]bool{}
-	var again []string
-	for token, c := range now {
-		w, has := was[token]
-		switch {
-		case !has:
-			known.changed[token] = true
-		case w.noSubscriber || w.sent != c.sent || w.holds != c.holds || w.refusals != c.refusals:
-			known.changed[token] = true
-			again = append(again, token)
-		default:
-			c.health, c.timeout, c.attemptedAt = w.health, w.timeout, w.attemptedAt
+	err = s.readFields(ctx, "read health", known.changed, s.keys.Subscriber, healthFields, func(i int, values []any) {
+		if changed[i].health = parseHealth(values); !changed[i].isSubscriber {
+			changed[i].delivery = delivery{isNone: changed[i].isNone}
 		}
+	})
+	if err == nil {
+		known.all = all
 	}
-	if err := s.readHealth(ctx, again, now); err != nil {
-		return err
-	}
-	known.of = now
-	return nil
+	return err
 }
 
-// readDeliveries reads what each delivery changes, and of subscribers that are not known the rest,
-// too.
-func (s *Stats) readDeliveries(ctx context.Context, tokens []string, known map[string]*condition) (map[string]*condition, error) {
-	found := make(map[string]*condition, len(tokens))
-	fields := slices.Concat(HoldFields, []string{"events_sent", "refusals"})
-	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		deliveries, healths := make([]rdb.Reply[[]any], len(some)), map[string]rdb.Reply[[]any]{}
-		err := s.redis.Reads(ctx, "read deliveries", func(pipe rdb.Commands) {
+// readFields reads fields of a hash of each of these, and calls a function with their values: nil if
+// it is no hash.
+func (s *Stats) readFields(
+	ctx context.Context, what string, of []bus.Token, key func(bus.Token) string, fields []string, each func(i int, values []any),
+) error {
+	first := 0
+	for some := range slices.Chunk(of, batchesPerTrip) {
+		hashes := make([]rdb.Reply[[]any], len(some))
+		err := s.redis.Reads(ctx, what, func(pipe rdb.Commands) {
 			for i, token := range some {
-				deliveries[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), fields...)
-				if _, has := known[token]; !has {
-					healths[token] = s.getHealth(ctx, pipe, token)
-				}
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		for i, token := range some {
-			c := &condition{noDelivery: deliveries[i].Err() != nil}
-			if values := deliveries[i].Val(); len(values) == len(fields) {
-				c.holds = ParseHolds(values[:len(HoldFields)])
-				c.sent = rdb.Integer(rdb.Text(values[len(HoldFields)]), 0)
-				c.refusals = rdb.Text(values[len(HoldFields)+1])
-			}
-			if health, read := healths[token]; read {
-				c.addHealth(health)
-			}
-			found[token] = c
-		}
-	}
-	return found, nil
-}
-
-// readHealth adds what there is of subscribers besides.
-func (s *Stats) readHealth(ctx context.Context, tokens []string, to map[string]*condition) error {
-	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		healths := make([]rdb.Reply[[]any], len(some))
-		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
-			for i, token := range some {
-				healths[i] = s.getHealth(ctx, pipe, token)
+				hashes[i] = pipe.HMGet(ctx, key(token), fields...)
 			}
 		})
 		if err != nil {
 			return err
 		}
-		for i, token := range some {
-			to[token].addHealth(healths[i])
+		for i := range some {
+			each(first+i, hashes[i].Val())
 		}
+		first += len(some)
 	}
 	return nil
 }
 
-func (s *Stats) getHealth(ctx context.Context, pipe rdb.Commands, token string) rdb.Reply[[]any] {
-	return pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points", "timeout", "last_attempted_at")
+func parseDelivery(values []any) delivery {
+	if values == nil {
+		return delivery{isNone: true}
+	}
+	n := len(HoldFields)
+	return delivery{ParseHolds(values[:n]), rdb.Integer(rdb.Text(values[n]), 0), rdb.Text(values[n+1]), false}
 }
 
-// addHealth adds what [Stats.getHealth] has got.
-func (c *condition) addHealth(got rdb.Reply[[]any]) {
-	if got.Err() != nil {
-		*c = condition{noSubscriber: true, noDelivery: c.noDelivery}
-		return
+func parseHealth(values []any) (h health) {
+	if values == nil {
+		return h
 	}
-	values := got.Val()
-	c.health = int(rdb.Integer(rdb.Text(values[0]), bus.MaxHealth))
-	c.timeout = time.Duration(rdb.Integer(rdb.Text(values[1]), bus.DefaultTimeout.Milliseconds())) * time.Millisecond
+	h.isSubscriber, h.points = true, int(rdb.Integer(rdb.Text(values[0]), bus.MaxHealth))
+	h.timeout = time.Duration(rdb.Integer(rdb.Text(values[1]), bus.DefaultTimeout.Milliseconds())) * time.Millisecond
 	if ms := rdb.Integer(rdb.Text(values[2]), 0); ms != 0 {
-		c.attemptedAt = time.UnixMilli(ms)
+		h.attemptedAt = time.UnixMilli(ms)
 	}
+	return h
 }

@@ -35,24 +35,12 @@ type LaneOptions struct {
 func (s *Stats) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
 	found := make(map[bus.Token]LaneOptions, len(tokens))
 	fields := slices.Concat(lanes.Fields, []string{"strict_order"})
-	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		options := make([]rdb.Reply[[]any], len(some))
-		err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
-			for i, token := range some {
-				options[i] = pipe.HMGet(ctx, s.keys.Options(token), fields...)
-			}
-		})
-		if err != nil {
-			return nil, err
+	err := s.readFields(ctx, "read lanes", tokens, s.keys.Options, fields, func(i int, stored []any) {
+		if stored != nil {
+			found[tokens[i]] = LaneOptions{lanes.Parse(stored), rdb.Text(stored[len(lanes.Fields)]) == "true"}
 		}
-		for i, token := range some {
-			if options[i].Err() == nil {
-				stored := options[i].Val()
-				found[token] = LaneOptions{lanes.Parse(stored), rdb.Text(stored[len(lanes.Fields)]) == "true"}
-			}
-		}
-	}
-	return found, nil
+	})
+	return found, err
 }
 
 // CountBlocked counts the lanes that a failed batch holds up, of those subscribers whose order is

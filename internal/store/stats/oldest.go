@@ -45,51 +45,27 @@ type batch struct {
 // search need not ask for it again. It fails with [bus.ErrUnavailable], or when the index is not of
 // its type.
 func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) (Batches, error) {
-	waiting := make([]bus.Token, 0, len(backlogs))
-	for i := range backlogs {
-		if backlogs[i].Events > 0 {
-			waiting = append(waiting, backlogs[i].Token)
-		}
-	}
 	search := &oldestSearch{stats: s, max: snapshotSearches, known: known, met: make(Batches, len(known))}
-	if err := search.find(ctx, waiting); err != nil {
-		return search.met, err
-	}
-	for i := range backlogs {
-		if backlogs[i].Events > 0 {
-			backlogs[i].OldestAt = search.found[backlogs[i].Token]
-		}
-	}
-	return search.met, nil
+	return search.met, search.find(ctx, len(backlogs), func(i int) (bus.Token, int64, *time.Time) {
+		return backlogs[i].Token, backlogs[i].Events, &backlogs[i].OldestAt
+	})
 }
 
 // fill fills in when the oldest event of each of these was received.
 func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) error {
-	var waiting []bus.Token
-	for i := range subscribers {
-		if subscribers[i].Queued > 0 {
-			waiting = append(waiting, subscribers[i].Token)
-		}
-	}
-	if err := o.find(ctx, waiting); err != nil {
-		return err
-	}
-	for i := range subscribers {
-		if sub := &subscribers[i]; sub.Queued > 0 {
-			sub.OldestAt = o.found[sub.Token]
-		}
-	}
-	return nil
+	return o.find(ctx, len(subscribers), func(i int) (bus.Token, int64, *time.Time) {
+		return subscribers[i].Token, subscribers[i].Queued, &subscribers[i].OldestAt
+	})
 }
 
-// find finds the oldest batches of some more tokens.
-func (o *oldestSearch) find(ctx context.Context, tokens []bus.Token) error {
+// find fills in the oldest event of so many, each of which has a token and events in its queue.
+func (o *oldestSearch) find(ctx context.Context, n int, each func(i int) (bus.Token, int64, *time.Time)) error {
 	if o.found == nil {
-		o.found = make(map[bus.Token]time.Time, len(tokens))
+		o.found = make(map[bus.Token]time.Time, n)
 	}
 	o.missing = 0
-	for _, token := range tokens {
-		if o.found[token].IsZero() {
+	for i := range n {
+		if token, queued, _ := each(i); queued > 0 && o.found[token].IsZero() {
 			o.found[token] = time.Time{}
 			o.missing++
 		}
@@ -97,6 +73,11 @@ func (o *oldestSearch) find(ctx context.Context, tokens []bus.Token) error {
 	for o.missing > 0 && !o.done {
 		if err := o.walk(ctx); err != nil {
 			return err
+		}
+	}
+	for i := range n {
+		if token, queued, oldest := each(i); queued > 0 {
+			*oldest = o.found[token]
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package stats
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -131,33 +130,33 @@ func (s *Stats) Backlogs(ctx context.Context, known *Conditions) (backlogs []Bac
 	if err != nil {
 		return nil, nil, err
 	}
-	isSubscribed := make(map[string]bool, len(subscribed.Val()))
+	tokens, isSubscribed := make([]bus.Token, 0, len(batches.Val())), make(map[string]bool, len(subscribed.Val()))
 	for _, token := range subscribed.Val() {
-		isSubscribed[token] = true
+		tokens, isSubscribed[token] = append(tokens, bus.Token(token)), true
 	}
-	all := maps.Clone(isSubscribed)
 	for token := range batches.Val() {
-		all[token] = true
+		if !isSubscribed[token] {
+			tokens = append(tokens, bus.Token(token))
+		}
 	}
-	tokens := slices.Sorted(maps.Keys(all))
+	slices.Sort(tokens)
 	if err := s.readConditions(ctx, tokens, known); err != nil {
 		return nil, nil, err
 	}
 	backlogs = make([]Backlog, len(tokens))
-	for i, token := range tokens {
-		name := publicToken(bus.Token(token), known.names[token])
-		c := known.of[token]
-		if c.noSubscriber {
-			damaged = append(damaged, store.Keys{}.Subscriber(name))
+	for i, c := range known.all {
+		if !c.isSubscriber {
+			damaged = append(damaged, store.Keys{}.Subscriber(bus.Token(c.client)))
 		}
-		if c.noDelivery {
-			damaged = append(damaged, store.Keys{}.Delivery(name))
+		if c.isNone {
+			damaged = append(damaged, store.Keys{}.Delivery(bus.Token(c.client)))
 		}
+		token := string(c.token)
 		backlogs[i] = Backlog{
-			Client: bus.ClientName(name), Token: bus.Token(token),
+			Client: c.client, Token: c.token,
 			Events: rdb.Integer(events.Val()[token], 0), Batches: rdb.Integer(batches.Val()[token], 0),
 			DeadLetterEvents: rdb.Integer(dead.Val()[token], 0),
-			Subscribed:       isSubscribed[token] && !c.noSubscriber, Health: c.health, Holds: c.holds,
+			Subscribed:       isSubscribed[token] && c.isSubscriber, Health: c.points, Holds: c.holds,
 			Timeout: c.timeout, Sent: c.sent, AttemptedAt: c.attemptedAt,
 		}
 	}

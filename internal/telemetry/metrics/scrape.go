@@ -111,8 +111,7 @@ func newScrape(all *stores.Stores, o BusOptions, now func() time.Time) *scrape {
 // reading is what was read from Redis at one time.
 type reading struct {
 	stores.Snapshot
-	subscribers map[bus.ClientName]stats.Backlog
-	counts      map[bus.Counter]int64
+	counts map[bus.Counter]int64
 }
 
 // Describe is part of [prometheus.Collector].
@@ -132,9 +131,9 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 	if err != nil {
 		return
 	}
-	for name, b := range now.subscribers {
-		s.sendBacklog(send, string(name), b)
-		for _, c := range countersOf(name) {
+	for b := range telemetry.ByClient(now.Backlogs) {
+		s.sendBacklog(send, string(b.Client), b)
+		for _, c := range countersOf(b.Client) {
 			if n, ok := now.counts[c.Counter]; ok {
 				metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(n), c.labels...)
 			}
@@ -252,13 +251,13 @@ func (s *scrape) readStore(ctx context.Context) (reading, error) {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	snapshot, err := s.stores.Snapshot(waiting, s.now().Add(s.options.ScalingDeadline))
 	cancel()
-	now := reading{Snapshot: snapshot, subscribers: telemetry.ByClient(snapshot.Backlogs)}
+	now := reading{Snapshot: snapshot}
 	if err != nil {
 		return now, err
 	}
 	var counters []bus.Counter
-	for name := range now.subscribers {
-		for _, c := range countersOf(name) {
+	for b := range telemetry.ByClient(now.Backlogs) {
+		for _, c := range countersOf(b.Client) {
 			counters = append(counters, c.Counter)
 		}
 	}
