@@ -28,7 +28,8 @@ type Sampler struct {
 	readAt map[string]time.Time
 }
 
-// Add adds a sample, and returns the figures, without states and problems. Those before it that are
+// Add adds a sample, and returns the figures, without states and problems, which the caller may set.
+// Those before it that are
 // not earlier are forgotten, because clocks may be set back. If Redis could not be read, the
 // figures are those of the last time it could, and At is zero if it never could; likewise those of
 // a part that could not be read.
@@ -69,7 +70,7 @@ func (s *Sampler) Add(now Sample) Figures {
 	f.sumUp(s.recent.HasGaps(s.recent.rates), now.Lacks(PartCounters))
 	s.keep(&f, now)
 	s.last = f
-	return f.clone()
+	return f
 }
 
 // Seed adds a slot of the history, for the rates of the first samples.
@@ -122,9 +123,12 @@ func (f *Figures) addProcesses(now Sample) {
 func (s *Sampler) subscriber(now time.Time, sub SubscriberState) Subscriber {
 	trace := s.recent.Trace(subscriber(sub.Name))
 	f := Subscriber{
-		Name: sub.Name, Topics: append([]string{}, sub.Topics...), Queued: sub.Queued, Batches: new(sub.Batches), Dead: new(sub.Dead),
+		Name: sub.Name, Topics: sub.Topics, Queued: sub.Queued, Batches: new(sub.Batches), Dead: new(sub.Dead),
 		Rate: trace.Rate(s.recent.rates, sent), Sent: sub.Sent, Health: sub.Health, Trend: s.recent.trend(trace),
 		SinceAttempt: since(sub.AttemptedAt, now), Failure: sub.Failure, Timeout: sub.Timeout.Seconds(), State: OK,
+	}
+	if f.Topics == nil {
+		f.Topics = []string{}
 	}
 	if sub.Queued > 0 {
 		f.OldestAge = since(sub.OldestAt, now)

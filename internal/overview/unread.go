@@ -2,6 +2,7 @@ package overview
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -30,7 +31,7 @@ var kept = map[string]func(f *Figures, last Figures){
 	PartMemory: func(f *Figures, last Figures) { f.Memory = last.Memory },
 	PartQueues: func(f *Figures, last Figures) { f.Queues, f.Due = last.Queues, last.Due },
 	PartSubscribers: func(f *Figures, last Figures) {
-		f.Subscribers = last.Subscribers
+		f.Subscribers = slices.Clone(last.Subscribers)
 		f.Queued, f.OldestAge, f.Delivered, f.Dropped = last.Queued, last.OldestAge, last.Delivered, last.Dropped
 		f.keepFollowers(last)
 	},
@@ -42,7 +43,7 @@ var kept = map[string]func(f *Figures, last Figures){
 			}
 		})
 	},
-	PartTopics: func(f *Figures, last Figures) { f.Topics, f.Published = last.Topics, last.Published },
+	PartTopics: func(f *Figures, last Figures) { f.Topics, f.Published = slices.Clone(last.Topics), last.Published },
 	PartSubscriptions: func(f *Figures, last Figures) {
 		f.keepOf(last, func(sub *Subscriber, was Subscriber) { sub.Topics, sub.Failure = was.Topics, was.Failure })
 		f.keepFollowers(last)
