@@ -45,8 +45,9 @@ type Collector struct {
 	// clock is what a sample takes for the time, given what Redis does. Tests hold it.
 	clock func(redis time.Time) time.Time
 
-	// mu is held while a sample is taken, and guards what the partitions remember.
-	mu sync.Mutex
+	// mu is held while a sample is taken, and guards asked and what the partitions remember.
+	mu    sync.Mutex
+	asked asked
 }
 
 // NewCollector makes a collector. Now is the clock of this process; samples have that of Redis.

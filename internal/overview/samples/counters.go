@@ -3,10 +3,12 @@ package samples
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/wire"
 )
 
 // The counters of the whole bus.
@@ -18,18 +20,40 @@ var (
 // errCounters is that the key of the counters is not of its type.
 var errCounters = errors.New("the counters are none")
 
+// asked are the counters of a sample, packed, which takes long: the next sample mostly has the same.
+type asked struct {
+	names  []string // of the subscribers
+	timed  bool
+	packed []string
+}
+
+// update packs the counters of a sample unless they are the same.
+func (a *asked) update(s *draft) {
+	names := make([]string, len(s.Subscribers))
+	for i := range s.Subscribers {
+		names[i] = s.Subscribers[i].Name
+	}
+	if a.packed != nil && a.timed == s.timed && slices.Equal(a.names, names) {
+		return
+	}
+	*a = asked{names, s.timed, []string{wire.PackCounter(unreadable), wire.PackCounter(scrubbed)}}
+	for _, name := range names {
+		of := []bus.Counter{dropped(name), deliveries(name, telemetry.Success), deliveries(name, telemetry.Failure), took(name), waited(name)}
+		if !s.timed {
+			of = of[:3]
+		}
+		for _, c := range of {
+			a.packed = append(a.packed, wire.PackCounter(c))
+		}
+	}
+}
+
 // readCounters reads the counters of the subscribers and of the bus, those of times if the sample
 // is to have them.
 func (c *Collector) readCounters(ctx context.Context, s *draft) error {
-	asked := append(make([]bus.Counter, 0, 2+5*len(s.Subscribers)), unreadable, scrubbed)
-	for _, sub := range s.Subscribers {
-		asked = append(asked, dropped(sub.Name), deliveries(sub.Name, telemetry.Success), deliveries(sub.Name, telemetry.Failure))
-		if s.timed {
-			asked = append(asked, took(sub.Name), waited(sub.Name))
-		}
-	}
-	counts, isRead := make([]int64, len(asked)), false
-	err := c.partitions[0].stats.EachCounter(ctx, asked, func(place int, count int64) { counts[place], isRead = count, true })
+	c.asked.update(s)
+	counts, isRead := make([]int64, len(c.asked.packed)), false
+	err := c.partitions[0].stats.EachCounter(ctx, c.asked.packed, func(place int, count int64) { counts[place], isRead = count, true })
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const knownTTL = 10 * time.Second
 type known struct {
 	// since is since when it is remembered.
 	since time.Time
-	// details are those of subscribers; nil if they could not be read.
+	// details are those of subscribers.
 	details map[bus.Token]*detail
 	// strict are the lanes of those whose order is strict.
 	strict map[bus.Token]stats.LaneOptions
@@ -41,24 +41,18 @@ type detail struct {
 // back.
 func (k *known) forget(now time.Time) {
 	if age := now.Sub(k.since); age < 0 || age >= knownTTL {
-		*k = known{since: now, batches: k.batches}
+		*k = known{
+			since: now, details: map[bus.Token]*detail{}, strict: map[bus.Token]stats.LaneOptions{},
+			batches: k.batches, publishers: map[string]string{},
+		}
 	}
 }
 
-// read reads what is not known of the subscribers of a sample, and what came of their deliveries
-// since the last one.
-func (k *known) read(ctx context.Context, p *partition, d *draft) error {
-	was, changed := k.details, k.conditions.Changed()
-	if was == nil {
-		was, k.strict = make(map[bus.Token]*detail, len(d.backlogs)), map[bus.Token]stats.LaneOptions{}
-		changed = make([]bus.Token, len(d.backlogs))
-		for i := range d.backlogs {
-			changed[i] = d.backlogs[i].Token
-		}
-	}
-	k.details = nil
-	isKnown := func(token bus.Token) bool { return was[token] != nil }
-	isNew := slices.DeleteFunc(slices.Clone(changed), isKnown)
+// read reads what is not known of the subscribers whose conditions have changed, and what came of
+// their last deliveries. After an error all is to be forgotten.
+func (k *known) read(ctx context.Context, p *partition) error {
+	changed := k.conditions.Changed()
+	isNew := slices.DeleteFunc(slices.Clone(changed), func(token bus.Token) bool { return k.details[token] != nil })
 	topics, err := p.stats.TopicsOf(ctx, isNew)
 	if err != nil {
 		return err
@@ -72,17 +66,16 @@ func (k *known) read(ctx context.Context, p *partition, d *draft) error {
 		return err
 	}
 	for _, token := range isNew {
-		was[token] = &detail{}
-		for _, topic := range topics[token] {
-			was[token].topics = append(was[token].topics, string(topic))
+		of := &detail{topics: make([]string, len(topics[token]))}
+		for i, topic := range topics[token] {
+			of.topics[i] = string(topic)
 		}
-		if lanes[token].IsStrict {
+		if k.details[token] = of; lanes[token].IsStrict {
 			k.strict[token] = lanes[token]
 		}
 	}
 	for _, token := range changed {
-		was[token].failure = failures[token]
+		k.details[token].failure = failures[token]
 	}
-	k.details = was
 	return nil
 }

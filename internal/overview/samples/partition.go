@@ -104,7 +104,8 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 	if len(d.backlogs) == 0 {
 		return nil
 	}
-	if err := k.read(ctx, p, d); err != nil {
+	if err := k.read(ctx, p); err != nil {
+		k.since = time.Time{}
 		return err
 	}
 	blocked, err := p.stats.CountBlocked(ctx, k.strict)

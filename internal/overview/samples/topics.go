@@ -86,9 +86,6 @@ func (p *partition) addPublishers(ctx context.Context, claimed map[string]bus.To
 	if err != nil {
 		return err
 	}
-	if p.known.publishers == nil {
-		p.known.publishers = map[string]string{}
-	}
 	for topic, token := range claimed {
 		p.known.publishers[topic] = string(bus.PublicName(token, bus.ClientName(owners[topic])))
 	}
