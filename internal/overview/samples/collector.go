@@ -59,7 +59,7 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	for _, st := range config.Stores.All() {
 		c.partitions = append(c.partitions, &partition{
 			Collector: c, redis: st.Partition(), keys: store.Keys{Namespace: st.Partition().Namespace()},
-			stats: stats.Of(st), inspector: inspect.New(st),
+			stats: stats.Of(st), inspector: inspect.New(st), known: known{batches: stats.Batches{}},
 		})
 	}
 	return c

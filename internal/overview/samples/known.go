@@ -21,7 +21,7 @@ type known struct {
 	details map[bus.Token]*detail
 	// strict are the lanes of those whose order is strict.
 	strict map[bus.Token]stats.LaneOptions
-	// conditions are how the deliveries go, batches the oldest that were met last.
+	// conditions are how the deliveries go, batches those that were among the oldest.
 	conditions stats.Conditions
 	batches    stats.Batches
 	// publishers are the public names of those of topics.

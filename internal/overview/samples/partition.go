@@ -92,9 +92,8 @@ func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
 	return err
 }
 
-func (p *partition) readOldest(ctx context.Context, d *draft) (err error) {
-	p.known.batches, err = p.stats.FindOldest(ctx, d.backlogs, p.known.batches)
-	return err
+func (p *partition) readOldest(ctx context.Context, d *draft) error {
+	return p.stats.FindOldest(ctx, d.backlogs, p.known.batches)
 }
 
 // readDetails reads of each subscriber its topics, what came of its last delivery if that failed,

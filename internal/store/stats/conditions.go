@@ -47,12 +47,6 @@ type health struct {
 	attemptedAt  time.Time
 }
 
-// The fields of a delivery and a health.
-var (
-	deliveryFields = slices.Concat(HoldFields, []string{"events_sent", "refusals"})
-	healthFields   = []string{"health_points", "timeout", "last_attempted_at"}
-)
-
 // readConditions reads how the deliveries to subscribers go, whose tokens are in order. After an
 // error nothing is known.
 func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *Conditions) error {
@@ -78,7 +72,8 @@ func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *C
 		}
 	}
 	var changed []*condition
-	err := s.readFields(ctx, "read deliveries", tokens, s.keys.Delivery, deliveryFields, func(i int, values []any) {
+	fields := slices.Concat(HoldFields, []string{"events_sent", "refusals"})
+	err := s.readFields(ctx, "read deliveries", tokens, s.keys.Delivery, fields, func(i int, values []any) {
 		if c, now := all[i], parseDelivery(values); !c.isSubscriber || c.delivery != now {
 			c.delivery = now
 			changed, known.changed = append(changed, c), append(known.changed, c.token)
@@ -87,7 +82,8 @@ func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *C
 	if err != nil {
 		return err
 	}
-	err = s.readFields(ctx, "read health", known.changed, s.keys.Subscriber, healthFields, func(i int, values []any) {
+	fields = []string{"health_points", "timeout", "last_attempted_at"}
+	err = s.readFields(ctx, "read health", known.changed, s.keys.Subscriber, fields, func(i int, values []any) {
 		if changed[i].health = parseHealth(values); !changed[i].isSubscriber {
 			changed[i].delivery = delivery{isNone: changed[i].isNone}
 		}

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"routemaster/internal/bus"
@@ -28,8 +29,8 @@ type oldestSearch struct {
 	// tokens that are missing, which are so many.
 	found   map[bus.Token]time.Time
 	missing int
-	// known are batches that another search has met, met those of this one.
-	known, met Batches
+	// known are batches that were met, also in other searches.
+	known Batches
 }
 
 // Batches are whose batches are, and when they were opened.
@@ -41,12 +42,11 @@ type batch struct {
 }
 
 // FindOldest fills in when the oldest event of each backlog was received, as far as it is in the
-// 2,000 oldest batches. It returns what it knows of those that it has looked at, so that the next
-// search need not ask for it again. It fails with [bus.ErrUnavailable], or when the index is not of
-// its type.
-func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) (Batches, error) {
-	search := &oldestSearch{stats: s, max: snapshotSearches, known: known, met: make(Batches, len(known))}
-	return search.met, search.find(ctx, len(backlogs), func(i int) (bus.Token, int64, *time.Time) {
+// 2,000 oldest batches. It adds what it learns of these to known, and so need not ask for that
+// again. It fails with [bus.ErrUnavailable], or when the index is not of its type.
+func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) error {
+	search := &oldestSearch{stats: s, max: snapshotSearches, known: known}
+	return search.find(ctx, len(backlogs), func(i int) (bus.Token, int64, *time.Time) {
 		return backlogs[i].Token, backlogs[i].Events, &backlogs[i].OldestAt
 	})
 }
@@ -70,6 +70,10 @@ func (o *oldestSearch) find(ctx context.Context, n int, each func(i int) (bus.To
 			o.missing++
 		}
 	}
+	maps.DeleteFunc(o.known, func(_ string, b batch) bool {
+		_, isHere := o.found[b.token] // else its batches have got another one
+		return !isHere || len(o.known) > 2*snapshotSearches
+	})
 	for o.missing > 0 && !o.done {
 		if err := o.walk(ctx); err != nil {
 			return err
@@ -96,8 +100,7 @@ func (o *oldestSearch) walk(ctx context.Context) error {
 	headers := make([]rdb.Reply[[]string], len(ids))
 	err = s.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
 		for i, id := range ids {
-			// A token that is not here any more was changed, and its batches have got the new one.
-			if _, isHere := o.found[o.known[id].token]; !isHere {
+			if _, isKnown := o.known[id]; !isKnown {
 				headers[i] = pipe.LRange(ctx, s.keys.Batch(bus.BatchID(id)), 0, 1)
 			}
 		}
@@ -113,9 +116,9 @@ func (o *oldestSearch) walk(ctx context.Context) error {
 				continue
 			}
 			b = batch{bus.Token(header[0]), time.UnixMilli(rdb.Integer(header[1], 0))}
-		}
-		if o.met != nil {
-			o.met[id] = b
+			if o.known != nil {
+				o.known[id] = b
+			}
 		}
 		if at, isHere := o.found[b.token]; at.IsZero() {
 			o.found[b.token] = b.openedAt

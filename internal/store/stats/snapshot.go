@@ -85,7 +85,7 @@ func (s *Stats) Snapshot(ctx context.Context, until time.Time) (snapshot Snapsho
 	if snapshot.Backlogs, snapshot.Damaged, err = s.Backlogs(ctx, &Conditions{}); err != nil {
 		return snapshot, err
 	}
-	if _, err := s.FindOldest(ctx, snapshot.Backlogs, nil); err != nil {
+	if err := s.FindOldest(ctx, snapshot.Backlogs, nil); err != nil {
 		return snapshot, err
 	}
 	return snapshot, s.addLanes(ctx, snapshot.Backlogs)

@@ -67,6 +67,29 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
+// TestBatchesThatWereMetAreNotReadAgain changes them, until another token has them.
+func TestBatchesThatWereMetAreNotReadAgain(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := storetest.NewBus(t, server)
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+		f.PublishEvents("widgets", 1, 1, 7)
+		batch := "batch:" + server.Raw.ZRange(ctx, "batches:index", 0, 0).Val()[0]
+		known := stats.Batches{}
+		oldest := func(token bus.Token) time.Time {
+			backlogs := []stats.Backlog{{Token: token, Events: 1}, {Token: "other--1"}}
+			require.NoError(t, f.FindOldest(ctx, backlogs, known))
+			assert.Zero(t, backlogs[1].OldestAt)
+			return backlogs[0].OldestAt
+		}
+		assert.Equal(t, storetest.After(7), oldest(storetest.Alice))
+		require.NoError(t, server.Raw.LSet(ctx, batch, 1, storetest.After(9).UnixMilli()).Err())
+		assert.Equal(t, storetest.After(7), oldest(storetest.Alice))
+		require.NoError(t, server.Raw.LSet(ctx, batch, 0, "alice--2").Err())
+		assert.Equal(t, storetest.After(9), oldest("alice--2"))
+	})
+}
+
 // TestASnapshotGetsPastWhatIsPoisoned looks at everybody else when the data of one has been
 // tampered with.
 func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
