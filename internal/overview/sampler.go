@@ -28,11 +28,10 @@ type Sampler struct {
 	readAt map[string]time.Time
 }
 
-// Add adds a sample, and returns the figures, without states and problems, which the caller may set.
-// Those before it that are
-// not earlier are forgotten, because clocks may be set back. If Redis could not be read, the
-// figures are those of the last time it could, and At is zero if it never could; likewise those of
-// a part that could not be read.
+// Add adds a sample, and returns the figures, without states and problems, which the caller may
+// set. Samples that are not earlier are forgotten, because clocks may be set back. If Redis could
+// not be read, the figures are those of the last time it could, and At is zero if it never could;
+// likewise those of a part that could not be read.
 func (s *Sampler) Add(now Sample) Figures {
 	if s.last.Topics == nil { // nothing was ever read
 		s.last = newFigures()

@@ -20,7 +20,7 @@ var (
 // errCounters is that the key of the counters is not of its type.
 var errCounters = errors.New("the counters are none")
 
-// asked are the counters of a sample, packed, which takes long: the next sample mostly has the same.
+// asked are the counters of a sample, packed, which takes long. The next one mostly has the same.
 type asked struct {
 	names  []string // of the subscribers
 	timed  bool

@@ -12,8 +12,8 @@ import (
 // knownTTL is how long what seldom changes is taken for what was read.
 const knownTTL = 10 * time.Second
 
-// known is what a collector remembers of subscribers and topics from one sample to the next, so that
-// samples cost Redis less.
+// known is what a collector remembers of subscribers and topics from one sample to the next, so
+// that samples cost Redis less.
 type known struct {
 	// since is since when it is remembered.
 	since time.Time

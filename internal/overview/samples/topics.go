@@ -45,8 +45,8 @@ func (p *partition) topicNames(ctx context.Context) (names []string, err error) 
 	return slices.Compact(names), err
 }
 
-// readSomeTopics reads what each publish changes of topics, and notes the publishers that are not
-// known.
+// readSomeTopics reads what each publish changes of topics, and notes in claimed the publishers
+// that are not known.
 func (p *partition) readSomeTopics(ctx context.Context, names []string, d *draft, claimed map[string]bus.Token) error {
 	topics := make([]rdb.Reply[[]any], len(names))
 	err := p.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
@@ -75,8 +75,8 @@ func (p *partition) readSomeTopics(ctx context.Context, names []string, d *draft
 	return nil
 }
 
-// addPublishers remembers who publishes to topics. It reads the owners of all topics at once: in a
-// hash of some hundred Redis would search from its beginning for each.
+// addPublishers remembers who publishes to topics. It reads the owners of all: Redis keeps a hash
+// of some hundred fields as a list, in which it would search for each of many.
 func (p *partition) addPublishers(ctx context.Context, claimed map[string]bus.Token) error {
 	if len(claimed) == 0 {
 		return nil

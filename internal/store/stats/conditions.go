@@ -94,8 +94,8 @@ func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *C
 	return err
 }
 
-// readFields reads fields of a hash of each of these, and calls a function with their values: nil if
-// it is no hash.
+// readFields reads fields of a hash of each of these, and calls a function with their values: nil
+// if it is no hash.
 func (s *Stats) readFields(
 	ctx context.Context, what string, of []bus.Token, key func(bus.Token) string, fields []string, each func(i int, values []any),
 ) error {

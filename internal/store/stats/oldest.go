@@ -58,7 +58,8 @@ func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) e
 	})
 }
 
-// find fills in the oldest event of so many, each of which has a token and events in its queue.
+// find fills in when the oldest event was received of n subscribers: each returns the token of one,
+// how many of its events wait, and where the time goes.
 func (o *oldestSearch) find(ctx context.Context, n int, each func(i int) (bus.Token, int64, *time.Time)) error {
 	if o.found == nil {
 		o.found = make(map[bus.Token]time.Time, n)
@@ -87,8 +88,8 @@ func (o *oldestSearch) find(ctx context.Context, n int, each func(i int) (bus.To
 	return nil
 }
 
-// walk looks at the next batches. It does not ask for their scores, which are long to write: that
-// is when they were opened, and a batch has it, too.
+// walk looks at the next batches. It does not ask for their scores, which cost Redis more than all
+// else of the reply: a batch says itself when it was opened.
 func (o *oldestSearch) walk(ctx context.Context) error {
 	s := o.stats
 	ids, err := s.redis.ZRange(ctx, s.keys.BatchesIndex(), o.next, o.next+batchesPerTrip-1).Result()
