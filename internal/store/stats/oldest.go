@@ -113,7 +113,7 @@ func (o *oldestSearch) walk(ctx context.Context) error {
 		b := o.known[id]
 		if headers[i] != nil {
 			header := headers[i].Val()
-			if len(header) < 2 { // it has been delivered meanwhile
+			if len(header) < 2 || rdb.Integer(header[1], 0) <= 0 { // it is gone, or damaged
 				continue
 			}
 			b = batch{bus.Token(header[0]), time.UnixMilli(rdb.Integer(header[1], 0))}
