@@ -88,9 +88,9 @@ func (i *Inspector) Batches(
 	return some, next, err
 }
 
-// search returns the same from the index of all batches, at most limit behind a place. Entries that
-// come or go meanwhile neither repeat nor hide others, since each trip begins where the one before
-// ended.
+// search finds a subscriber's batches in the index of all: at most limit of them, behind a place.
+// Entries that come or go meanwhile neither repeat nor hide others, since each trip begins where
+// the one before ended.
 func (i *Inspector) search(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
 	index := i.keys.BatchesIndex()
 	before, err := i.redis.ZCount(ctx, index, "-inf", "("+rdb.FormatScore(after.Score)).Result()
