@@ -7,8 +7,8 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/wire"
 )
 
 // The counters of the whole bus.
@@ -36,16 +36,14 @@ func (a *asked) update(s *draft) {
 	if a.packed != nil && a.timed == s.timed && slices.Equal(a.names, names) {
 		return
 	}
-	*a = asked{names, s.timed, []string{wire.PackCounter(unreadable), wire.PackCounter(scrubbed)}}
+	counters := []bus.Counter{unreadable, scrubbed}
 	for _, name := range names {
-		of := []bus.Counter{dropped(name), deliveries(name, telemetry.Success), deliveries(name, telemetry.Failure), took(name), waited(name)}
-		if !s.timed {
-			of = of[:3]
-		}
-		for _, c := range of {
-			a.packed = append(a.packed, wire.PackCounter(c))
+		counters = append(counters, dropped(name), deliveries(name, telemetry.Success), deliveries(name, telemetry.Failure))
+		if s.timed {
+			counters = append(counters, took(name), waited(name))
 		}
 	}
+	*a = asked{names, s.timed, stats.PackCounters(counters)}
 }
 
 // readCounters reads the counters of the subscribers and of the bus, those of times if the sample

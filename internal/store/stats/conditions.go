@@ -73,7 +73,7 @@ func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *C
 	}
 	var changed []*condition
 	fields := slices.Concat(HoldFields, []string{"events_sent", "refusals"})
-	err := s.readFields(ctx, "read deliveries", tokens, s.keys.Delivery, fields, func(i int, values []any) {
+	err := s.readFields(ctx, tokens, s.keys.Delivery, fields, func(i int, values []any) {
 		if c, now := all[i], parseDelivery(values); !c.isSubscriber || c.delivery != now {
 			c.delivery = now
 			changed, known.changed = append(changed, c), append(known.changed, c.token)
@@ -83,7 +83,7 @@ func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *C
 		return err
 	}
 	fields = []string{"health_points", "timeout", "last_attempted_at"}
-	err = s.readFields(ctx, "read health", known.changed, s.keys.Subscriber, fields, func(i int, values []any) {
+	err = s.readFields(ctx, known.changed, s.keys.Subscriber, fields, func(i int, values []any) {
 		if changed[i].health = parseHealth(values); !changed[i].isSubscriber {
 			changed[i].delivery = delivery{isNone: changed[i].isNone}
 		}
@@ -96,13 +96,11 @@ func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *C
 
 // readFields reads fields of a hash of each of these, and calls a function with their values: nil
 // if it is no hash.
-func (s *Stats) readFields(
-	ctx context.Context, what string, of []bus.Token, key func(bus.Token) string, fields []string, each func(i int, values []any),
-) error {
+func (s *Stats) readFields(ctx context.Context, of []bus.Token, key func(bus.Token) string, fields []string, each func(int, []any)) error {
 	first := 0
 	for some := range slices.Chunk(of, batchesPerTrip) {
 		hashes := make([]rdb.Reply[[]any], len(some))
-		err := s.redis.Reads(ctx, what, func(pipe rdb.Commands) {
+		err := s.redis.Reads(ctx, "read subscribers", func(pipe rdb.Commands) {
 			for i, token := range some {
 				hashes[i] = pipe.HMGet(ctx, key(token), fields...)
 			}

@@ -82,22 +82,25 @@ func (s *Stats) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 // One that has never counted is 0. What it cannot read it leaves out, since 0 would mean that it
 // has begun anew.
 func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
-	counts, packed := make(map[bus.Counter]int64, len(counters)), make([]string, len(counters))
+	counts := make(map[bus.Counter]int64, len(counters))
+	err := s.EachCounter(ctx, PackCounters(counters), func(i int, count int64) { counts[counters[i]] = count })
+	return counts, err
+}
+
+// PackCounters packs counters for [Stats.EachCounter].
+func PackCounters(counters []bus.Counter) []string {
+	packed := make([]string, len(counters))
 	for i, c := range counters {
 		packed[i] = wire.PackCounter(c)
 	}
-	err := s.EachCounter(ctx, packed, func(i int, count int64) { counts[counters[i]] = count })
-	if err != nil {
-		return nil, err
-	}
-	return counts, nil
+	return packed
 }
 
-// EachCounter is [Stats.ReadCounters] for many, which [wire.PackCounter] has packed: it calls a
-// function with the place of each counter that it can read, and with its count.
+// EachCounter is [Stats.ReadCounters] for many, which are packed: it calls a function with the
+// place of each counter that it can read, and with its count.
 func (s *Stats) EachCounter(ctx context.Context, packed []string, each func(place int, count int64)) error {
-	first := 0
-	for some := range slices.Chunk(packed, countersPerTrip) {
+	for first := 0; first < len(packed); first += countersPerTrip {
+		some := packed[first:min(first+countersPerTrip, len(packed))]
 		values, err := s.redis.HMGet(ctx, s.keys.Counters(), some...).Result()
 		if err != nil && !rdb.Answered(err) {
 			return rdb.Wrap("read counters", err)
@@ -109,7 +112,6 @@ func (s *Stats) EachCounter(ctx context.Context, packed []string, each func(plac
 				each(first+i, n)
 			}
 		}
-		first += len(some)
 	}
 	return nil
 }

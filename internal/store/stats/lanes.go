@@ -35,7 +35,7 @@ type LaneOptions struct {
 func (s *Stats) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
 	found := make(map[bus.Token]LaneOptions, len(tokens))
 	fields := slices.Concat(lanes.Fields, []string{"strict_order"})
-	err := s.readFields(ctx, "read lanes", tokens, s.keys.Options, fields, func(i int, stored []any) {
+	err := s.readFields(ctx, tokens, s.keys.Options, fields, func(i int, stored []any) {
 		if stored != nil {
 			found[tokens[i]] = LaneOptions{lanes.Parse(stored), rdb.Text(stored[len(lanes.Fields)]) == "true"}
 		}
