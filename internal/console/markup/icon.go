@@ -53,8 +53,8 @@ var stateIcons = map[overview.State]string{
 	overview.Unclaimed: "circle-dashed", overview.Unheard: "info", overview.Quiet: "clock-alert",
 }
 
-// StateIcon draws the icon of a state.
-func StateIcon(s overview.State) template.HTML {
+// stateIcon draws the icon of a state.
+func stateIcon(s overview.State) template.HTML {
 	if name, known := stateIcons[s]; known {
 		return Icon(name)
 	}

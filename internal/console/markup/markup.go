@@ -16,7 +16,7 @@ import (
 // Functions are the functions for templates.
 func Functions() template.FuncMap {
 	return template.FuncMap{
-		"icon": Icon, "icons": Icons, "arrow": arrow, "definition": Definition, "definitions": definitions, "column": Column, "stateIcon": StateIcon, "severityIcon": SeverityIcon,
+		"icon": Icon, "icons": Icons, "arrow": arrow, "definition": Definition, "definitions": definitions, "column": Column, "state": State, "severityIcon": SeverityIcon,
 		"sparkline": Sparkline, "bar": Bar,
 		"clock": Clock, "clockMinute": ClockMinute, "ago": Ago, "agoAt": AgoAt, "span": Span,
 		"slug":  slug,

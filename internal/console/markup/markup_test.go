@@ -60,7 +60,7 @@ func TestEachStateHasAnIconThatIsThere(t *testing.T) {
 		assert.Contains(t, sprite, `id="`+name[1]+`"`)
 	}
 	for _, s := range states {
-		drawn(markup.StateIcon(s))
+		drawn(markup.State(s))
 	}
 	for _, s := range []overview.Severity{overview.Critical, overview.Warning, overview.Note} {
 		drawn(markup.SeverityIcon(s))

@@ -1,9 +1,14 @@
 package view
 
 import (
+	"fmt"
+	"html/template"
 	"iter"
 	"slices"
+	"strconv"
 
+	"routemaster/internal/console/markup"
+	"routemaster/internal/format"
 	"routemaster/internal/overview"
 )
 
@@ -20,6 +25,21 @@ type SubscriberRow struct {
 	NextTry *float64
 	// Spark is what was queued in the last 15 min.
 	Spark []float32
+}
+
+// Cells are the cells of the row, but for the first, which has the name.
+func (r SubscriberRow) Cells() template.HTML {
+	health := markup.Number(2, strconv.Itoa(r.Health))
+	if r.Trend != 0 {
+		health.Content = template.HTML(fmt.Sprintf(`<span class="trend">%+d</span> %d`, r.Trend, r.Health))
+	}
+	return markup.Cells(
+		markup.Cell{Rank: 1, Content: markup.State(r.State)},
+		markup.Changing(1, format.Count(r.Queued)), markup.Changing(1, format.Age(r.OldestAge)),
+		markup.Changing(2, format.Rate(r.Rate)), markup.Number(2, format.Share(r.Failed)), health,
+		markup.Number(3, format.Age(r.SinceAttempt)), markup.Number(3, format.Age(r.NextTry)),
+		markup.Cell{Rank: 3, Content: markup.Sparkline(r.Spark)},
+	)
 }
 
 // SubscriberTable makes a table of subscribers.
@@ -49,6 +69,16 @@ type TopicRow struct {
 	overview.Topic
 	// Spark is what came in the last 15 min.
 	Spark []float32
+}
+
+// Cells are the cells of the row, but for the first, which has the name.
+func (r TopicRow) Cells() template.HTML {
+	return markup.Cells(
+		markup.Cell{Rank: 1, Content: markup.State(r.State)},
+		markup.Changing(1, format.Rate(r.Rate)), markup.Cell{Rank: 3, Content: markup.Sparkline(r.Spark)},
+		markup.Number(2, format.Count(r.Events)), markup.Number(2, format.Count(int64(r.Subscribers))),
+		markup.Cell{Rank: 2, Content: template.HTML(template.HTMLEscapeString(r.Publisher))},
+	)
 }
 
 // TopicTable makes a table of topics.

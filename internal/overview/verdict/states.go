@@ -45,13 +45,14 @@ func (j *judge) isStalled(sub overview.Subscriber) bool {
 		return false
 	}
 	track := j.fast(overview.Subject{Subscriber: sub.Name})
-	if track.acknowledges(tookOver) { // as most do: the rest of the history need not be read
+	// Most have taken something a moment ago: the rest of the history need not be read.
+	if track.acknowledges(tookOver) || track.acknowledges(stalledOver) {
 		return false
 	}
 	if is, known := track.all(stalledOver, takesNothing); known {
 		return is
 	}
-	took := track.acknowledges(stalledOver) || sub.Failure == "" && attempted(sub, stalledOver.Seconds())
+	took := sub.Failure == "" && attempted(sub, stalledOver.Seconds())
 	return !took && older(sub, stalledOver.Seconds())
 }
 
