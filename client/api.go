@@ -247,12 +247,6 @@ func (c *Client) Tokens(ctx context.Context) (all []Token, err error) {
 	return all, err
 }
 
-// TokensOf lists the tokens of the clients that others know by a name. Only root may.
-func (c *Client) TokensOf(ctx context.Context, client string) (some []Token, err error) {
-	err = c.call(ctx, request{method: http.MethodGet, path: "/api_tokens?client=" + url.QueryEscape(client), operation: "list tokens"}, &some)
-	return some, err
-}
-
 // AddToken gives a client access with a token of 1 to 64 characters of a-z, 0-9, colon, _ and -. If
 // the token is empty the bus makes one; such a request is not retried. A token of another client is
 // refused with 409. Only root may.

@@ -102,7 +102,7 @@ func callBus(t *testing.T, c *client.Client) {
 	h := history.Of(c, "widgets")
 	requireCalled(t, c.Pulse(ctx), h.Put(ctx, history.Limits{}), h.Delete(ctx), errorOf(h.Get(ctx)), drain(h.Events(ctx, history.Start{})),
 		errorOf(c.Topics(ctx)), errorOf(topics.Get(ctx, c, "widgets")), errorOf(workers.Get(ctx, c)), errorOf(workers.Next(ctx, c, "main", 1)), c.DeleteTopic(ctx, "widgets"), c.Publish(ctx, client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x.example/"}),
-		errorOf(c.Tokens(ctx)), errorOf(c.TokensOf(ctx, "shop")), errorOf(c.AddToken(ctx, "shop", "shop--1")), c.DeleteToken(ctx, "shop--1"), errorOf(c.RotateToken(ctx, "shop--1", false, nil)),
+		errorOf(c.Tokens(ctx)), errorOf(c.AddToken(ctx, "shop", "shop--1")), c.DeleteToken(ctx, "shop--1"), errorOf(c.RotateToken(ctx, "shop--1", false, nil)),
 		errorOf(c.Subscriptions(ctx)), c.Subscribe(ctx, client.Subscription{}), c.Unsubscribe(ctx, "widgets"), c.UnsubscribeAll(ctx))
 }
 

@@ -39,9 +39,6 @@ func TestOnABus(t *testing.T) {
 		tokens, err := root.Tokens(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []client.Token{{Name: "shop", Token: "shop--1"}, made}, tokens)
-		tokens, err = root.TokensOf(ctx, "shop")
-		require.NoError(t, err)
-		assert.Equal(t, []client.Token{{Name: "shop", Token: "shop--1"}}, tokens)
 
 		// The shop refuses what comes first, and then takes it.
 		received := make(chan client.Event, 3000)

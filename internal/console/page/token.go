@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"net/http"
+	"net/url"
 
 	"routemaster/client"
 	"routemaster/internal/bus"
@@ -13,6 +15,14 @@ import (
 func TokenID(token string) string {
 	sum := sha256.Sum256([]byte("console" + token))
 	return hex.EncodeToString(sum[:])[:12]
+}
+
+// Tokens returns the tokens of the clients of a public name. Only root may ask.
+func (v *Visit) Tokens(name string) (some []client.Token, err error) {
+	_, err = v.Bus.Call(v.Context(), client.Request{
+		Operation: "list tokens", Method: http.MethodGet, Path: "/api_tokens?client=" + url.QueryEscape(name),
+	}, &some)
+	return some, err
 }
 
 // NameOf is the public name of whom the API names by its token to root and to itself, to others by

@@ -109,7 +109,7 @@ func publisher(v *page.Visit, f *view.Form) (*client.Client, error) {
 		return v.Bus, nil
 	}
 	as := f.Value("as")
-	tokens, err := v.Bus.TokensOf(v.Context(), as)
+	tokens, err := v.Tokens(as)
 	if err != nil {
 		return nil, err
 	}

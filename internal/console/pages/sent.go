@@ -70,7 +70,7 @@ func sinceThen(row view.SubscriberRow, now, at time.Time) string {
 func attemptsSince(v *page.Visit, name string, at time.Time) (some []subscriber.Attempt, err error) {
 	all := []*subscriber.Subscriber{subscriber.New(v.Bus)}
 	if v.Root {
-		tokens, err := v.Bus.TokensOf(v.Context(), name)
+		tokens, err := v.Tokens(name)
 		if err != nil {
 			return nil, err
 		}

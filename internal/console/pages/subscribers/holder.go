@@ -22,7 +22,7 @@ func holders(v *page.Visit, name string) ([]holder, error) {
 	candidates := []holder{}
 	switch {
 	case v.Root:
-		tokens, err := v.Bus.TokensOf(v.Context(), name)
+		tokens, err := v.Tokens(name)
 		if err != nil {
 			return nil, err
 		}
