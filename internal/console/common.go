@@ -27,15 +27,15 @@ const commonMark = "<!-- common -->"
 func (view) Common() template.HTML { return commonMark }
 
 // withCommon returns a page with its common part, compressed if the request accepts that.
-func (f view) withCommon(h http.Header, text []byte) []byte {
+func (v view) withCommon(h http.Header, text []byte) []byte {
 	before, after, has := bytes.Cut(text, []byte(commonMark))
 	switch {
 	case !has:
 		return text
-	case gzipped.Accept(h, f.Request):
-		return f.common.Body(before, after)
+	case gzipped.Accept(h, v.Request):
+		return v.common.Body(before, after)
 	}
-	return slices.Concat(before, f.common.Text(), after)
+	return slices.Concat(before, v.common.Text(), after)
 }
 
 // commons has the common parts of pages, which are made once a sample. It is safe for concurrent
