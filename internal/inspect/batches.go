@@ -76,16 +76,25 @@ func (i *Inspector) Batches(
 	if err != nil {
 		return nil, "", rdb.Wrap("list batches", err)
 	}
-	if found = behind(after, found); len(found) > p.Limit {
-		found = found[:p.Limit]
-		next = found[p.Limit-1].Place()
+	found = behind(after, found)
+	isEnd := isAll || len(found) <= p.Limit
+	// Some may be gone, or have another token while theirs is rotated: then others fill the page.
+	for len(found) > 0 && len(some) < p.Limit {
+		chunk := found[:min(p.Limit-len(some), len(found))]
+		ids := make([]bus.BatchID, len(chunk))
+		for at, batch := range chunk {
+			ids[at] = bus.BatchID(batch.Member)
+		}
+		looked, err := i.look(ctx, token, queue, ids, now)
+		if err != nil {
+			return nil, "", err
+		}
+		some, found, next = append(some, looked...), found[len(chunk):], chunk[len(chunk)-1].Place()
 	}
-	ids := make([]bus.BatchID, len(found))
-	for at, batch := range found {
-		ids[at] = bus.BatchID(batch.Member)
+	if len(found) == 0 && isEnd {
+		next = ""
 	}
-	some, err = i.look(ctx, token, queue, ids, now)
-	return some, next, err
+	return some, next, nil
 }
 
 // search finds a subscriber's batches in the index of all: at most limit of them, behind a place.

@@ -166,6 +166,29 @@ func TestBatchesBehindThoseOfOthers(t *testing.T) {
 	assert.Equal(f.T, []string{"0: 1 2 delivering -", "10: 0 1 current 510"}, lines(f.batches(alice, 30)))
 }
 
+// TestAPageOfBatchesIsFull has batches that stand in a queue and have another token, as while that
+// is rotated.
+func TestAPageOfBatchesIsFull(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.AddSubscriber(alice, time.Second, 1, "widgets")
+		f.PublishEvents("widgets", 1, 6, 0)
+		require.NotNil(f.T, f.Take("w1", 2000))
+		require.Nil(f.T, f.Take("w2", 2000), "the others stand in the lane")
+		all := f.batches(alice, 2000)
+		require.Len(f.T, all, 6)
+		for _, b := range all[1:4] {
+			require.NoError(f.T, f.Redis.LSet(f.T.Context(), keys.Batch(b.ID), 0, string(bob)).Err())
+		}
+		first, next, err := f.Batches(f.T.Context(), alice, inspect.Page{Limit: 2}, storetest.After(2000))
+		require.NoError(f.T, err)
+		assert.Equal(f.T, []inspect.Batch{all[0], all[4]}, first)
+		last, end, err := f.Batches(f.T.Context(), alice, inspect.Page{After: next, Limit: 2}, storetest.After(2000))
+		require.NoError(f.T, err)
+		assert.Equal(f.T, []inspect.Batch{all[5]}, last)
+		assert.Empty(f.T, end)
+	})
+}
+
 // TestAnEmptyQueueIsNotSearchedFor has the bus have a queue, and not the subscriber.
 func TestAnEmptyQueueIsNotSearchedFor(t *testing.T) {
 	f := newFixture(t, rdbtest.Real(t)) // the embedded engine does not count commands

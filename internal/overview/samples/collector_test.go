@@ -174,6 +174,29 @@ func TestTopicsAreReadEveryTenSeconds(t *testing.T) {
 	assert.Equal(t, []string{"b", "c"}, topics(), "one that is new is seen at once")
 }
 
+// TestDetailsThatCouldNotBeReadAreReadTheNextTime has a reading end before it has them.
+func TestDetailsThatCouldNotBeReadAreReadTheNextTime(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		p, cut := f.partitions[0], true
+		p.known.forget(f.at)
+		for range 2 {
+			d := &draft{}
+			require.NoError(t, p.readBacklogs(t.Context(), d))
+			ctx, cancel := context.WithCancel(t.Context())
+			if cut {
+				cancel()
+				require.Error(t, p.readDetails(ctx, d))
+			} else {
+				require.NoError(t, p.readDetails(ctx, d))
+				assert.Equal(t, []string{"widgets"}, d.details[storetest.Alice].topics)
+			}
+			cancel()
+			cut = false
+		}
+	})
+}
+
 func TestPublishersAreReadEveryTenSeconds(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()

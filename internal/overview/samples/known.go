@@ -19,6 +19,8 @@ type known struct {
 	since time.Time
 	// details are those of subscribers.
 	details map[bus.Token]*detail
+	// unread are those whose details have changed, and could not be read.
+	unread []bus.Token
 	// strict are the lanes of those whose order is strict.
 	strict map[bus.Token]stats.LaneOptions
 	// conditions are how the deliveries go, batches those that were among the oldest.
@@ -49,9 +51,12 @@ func (k *known) forget(now time.Time) {
 }
 
 // read reads what is not known of the subscribers whose conditions have changed, and what came of
-// their last deliveries. After an error all is to be forgotten.
+// their last deliveries. What it cannot read is left for the next time.
 func (k *known) read(ctx context.Context, p *partition) error {
-	changed := k.conditions.Changed()
+	changed := slices.Concat(k.unread, k.conditions.Changed())
+	slices.Sort(changed)
+	changed = slices.Compact(changed)
+	k.unread = changed
 	isNew := slices.DeleteFunc(slices.Clone(changed), func(token bus.Token) bool { return k.details[token] != nil })
 	topics, err := p.stats.TopicsOf(ctx, isNew)
 	if err != nil {
@@ -77,5 +82,6 @@ func (k *known) read(ctx context.Context, p *partition) error {
 	for _, token := range changed {
 		k.details[token].failure = failures[token]
 	}
+	k.unread = nil
 	return nil
 }

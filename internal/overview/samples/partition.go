@@ -104,7 +104,6 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 		return nil
 	}
 	if err := k.read(ctx, p); err != nil {
-		k.since = time.Time{}
 		return err
 	}
 	blocked, err := p.stats.CountBlocked(ctx, k.strict)

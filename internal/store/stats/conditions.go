@@ -18,8 +18,7 @@ type Conditions struct {
 	changed []bus.Token
 }
 
-// Changed returns the subscribers of which the last reading found that something has become of a
-// delivery, or knew nothing before.
+// Changed returns the subscribers of which the last reading found something new.
 func (c *Conditions) Changed() []bus.Token { return c.changed }
 
 // condition is how the deliveries to a subscriber go.

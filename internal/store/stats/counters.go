@@ -79,12 +79,14 @@ func (s *Stats) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 }
 
 // ReadCounters reads some counters of the bus: its cost grows with them, not with those there are.
-// One that has never counted is 0. What it cannot read it leaves out, since 0 would mean that it
-// has begun anew.
+// One that never counted is 0. What it cannot read it leaves out: 0 would be a new beginning.
 func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
 	counts := make(map[bus.Counter]int64, len(counters))
 	err := s.EachCounter(ctx, PackCounters(counters), func(i int, count int64) { counts[counters[i]] = count })
-	return counts, err
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
 }
 
 // PackCounters packs counters for [Stats.EachCounter].
