@@ -79,6 +79,14 @@ func (p *Partition) Number() Number { return p.number }
 // type: all are spread alike.
 func (p *Partition) Owns(name string) bool { return int(p.number) == slots.PartitionOf(name, p.of) }
 
+// OwnName returns a name that the partition owns, and nothing for others: lists leave those out.
+func (p *Partition) OwnName(name string) string {
+	if !p.Owns(name) {
+		return ""
+	}
+	return name
+}
+
 // HasConfirmation is whether replicas must confirm changes.
 func (p *Partition) HasConfirmation() bool { return p.client.minReplicas > 0 }
 

@@ -2,11 +2,11 @@ package samples
 
 import (
 	"context"
-	"slices"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/byname"
 	"routemaster/internal/store"
 )
 
@@ -15,13 +15,10 @@ const topicsPerTrip = 500
 
 // readTopics reads the topics whose home the partition is, ordered by name.
 func (p *partition) readTopics(ctx context.Context, d *draft) error {
-	names, err := p.topicNames(ctx)
 	claimed := map[string]bus.Token{}
-	for some := range slices.Chunk(names, topicsPerTrip) {
-		if err == nil {
-			err = p.readSomeTopics(ctx, some, d, claimed)
-		}
-	}
+	err := byname.Each(ctx, p.redis, p.keys.Topics(), byname.Range{}, topicsPerTrip, p.redis.OwnName, func(some []byname.Member) (int, error) {
+		return len(some), p.readSomeTopics(ctx, some, d, claimed)
+	})
 	if err == nil {
 		err = p.addPublishers(ctx, claimed)
 	}
@@ -35,34 +32,24 @@ func (p *partition) readTopics(ctx context.Context, d *draft) error {
 	return nil
 }
 
-func (p *partition) topicNames(ctx context.Context) (names []string, err error) {
-	err = p.redis.EachPage(ctx, p.keys.Topics(), rdb.Set, 0, func(page []string) error {
-		names = append(names, page...)
-		return nil
-	})
-	names = slices.DeleteFunc(names, func(name string) bool { return !p.redis.Owns(name) })
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
 // readSomeTopics reads what each publish changes of topics, and notes in claimed the publishers
 // that are not known.
-func (p *partition) readSomeTopics(ctx context.Context, names []string, d *draft, claimed map[string]bus.Token) error {
-	topics := make([]rdb.Reply[[]any], len(names))
+func (p *partition) readSomeTopics(ctx context.Context, some []byname.Member, d *draft, claimed map[string]bus.Token) error {
+	topics := make([]rdb.Reply[[]any], len(some))
 	err := p.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
-		for i, name := range names {
+		for i, m := range some {
 			fields := []string{"counter", "publisher"}
-			if p.known.publishers[name] != "" {
+			if p.known.publishers[m.Name] != "" {
 				fields = fields[:1]
 			}
-			topics[i] = pipe.HMGet(ctx, p.keys.Topic(bus.TopicName(name)), fields...)
+			topics[i] = pipe.HMGet(ctx, p.keys.Topic(bus.TopicName(m.Name)), fields...)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for i, name := range names {
-		values := topics[i].Val()
+	for i, m := range some {
+		name, values := m.Name, topics[i].Val()
 		if topics[i].Err() != nil {
 			d.Damaged = append(d.Damaged, store.Keys{}.Topic(bus.TopicName(name)))
 			continue

@@ -28,13 +28,7 @@ const (
 // at a time. Those with a key that is not of its type, because something else has written to it,
 // are left out. Damaged are these keys. What changes meanwhile may be seen or not.
 func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
-	ofHome := func(name string) string {
-		if !s.redis.Owns(name) {
-			return ""
-		}
-		return name
-	}
-	err = byname.Each(ctx, s.redis, s.keys.Topics(), p, topicsPerTrip, ofHome, func(some []byname.Member) (int, error) {
+	err = byname.Each(ctx, s.redis, s.keys.Topics(), p, topicsPerTrip, s.redis.OwnName, func(some []byname.Member) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {
