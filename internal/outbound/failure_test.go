@@ -27,10 +27,6 @@ func freePort(t *testing.T) string {
 
 // TestWhatFails has endpoints fail in each way, and asks for the class of the error.
 func TestWhatFails(t *testing.T) {
-	hangs := newEndpoint(t, true, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	})
 	aborts := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	aborts1, aborts2 := newEndpoint(t, false, aborts), newEndpoint(t, true, aborts)
 	resets := rawReceiver(t, func(_ int64, conn net.Conn, r *bufio.Reader) { _ = readRequest(r) })
@@ -58,7 +54,6 @@ func TestWhatFails(t *testing.T) {
 		adjust     func(*outbound.Config)
 		class, why string
 	}{
-		"hangs":            {hangs.url, func(c *outbound.Config) { c.Timeout = brief }, bus.ErrorTimeout, "no answer within 50ms"},
 		"aborts, HTTP/1.1": {aborts1.url, asIs, bus.ErrorReset, "EOF"},
 		"aborts, HTTP/2":   {aborts2.url, asIs, bus.ErrorReset, "stream"},
 		"closes":           {resets, asIs, bus.ErrorReset, "EOF"},
@@ -78,15 +73,38 @@ func TestWhatFails(t *testing.T) {
 		"denied address":    {fine.url, func(c *outbound.Config) { c.Deny = loopback }, bus.ErrorDenied, "127.0.0.1 is denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := post(t, newClient(t, test.adjust), test.url)
-			assert.Equal(t, test.class, a.Error)
-			assert.ErrorContains(t, a.Err, test.why)
-			assert.Zero(t, a.Status)
-			assert.False(t, a.Public)
-			assert.Equal(t, bus.EndpointFailure, a.Failure())
-			assert.NotContains(t, a.Err.Error(), "https://", "a URL may hold a secret")
+			requireFailed(t, post(t, newClient(t, test.adjust), test.url), test.class, test.why)
 		})
 	}
+}
+
+// requireFailed wants an attempt to have failed for its endpoint, without a response.
+func requireFailed(t *testing.T, a outbound.Attempt, class, why string) {
+	t.Helper()
+	require.Equal(t, class, a.Error)
+	assert.ErrorContains(t, a.Err, why)
+	assert.Zero(t, a.Status)
+	assert.False(t, a.Public)
+	assert.Equal(t, bus.EndpointFailure, a.Failure())
+	assert.NotContains(t, a.Err.Error(), "https://", "a URL may hold a secret")
+}
+
+// TestAnEndpointThatHangs gives it more time where the host does not even connect in it.
+func TestAnEndpointThatHangs(t *testing.T) {
+	hangs := newEndpoint(t, true, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	timeout := 50 * time.Millisecond
+	fail := func() outbound.Attempt {
+		return post(t, newClient(t, func(c *outbound.Config) { c.Timeout = timeout }), hangs.url)
+	}
+	a := fail()
+	for a.Error == bus.ErrorConnectTimeout && timeout < soon/4 {
+		timeout *= 4
+		a = fail()
+	}
+	requireFailed(t, a, bus.ErrorTimeout, "no answer within "+timeout.String())
 }
 
 // TestResets has a host reset the TCP connection, before and after the TLS handshake.

@@ -187,7 +187,7 @@ func TestAMetricServiceThatIsGoneOrHangsChangesNothing(t *testing.T) {
 			shop.Subscribe(b, 0, 1, "widgets")
 			const events = 50
 			published := 0
-			rdbtest.Promptly(t, events*50*time.Millisecond, func() time.Duration {
+			rdbtest.Promptly(t, events*200*time.Millisecond, func() time.Duration {
 				return rdbtest.Took(func() {
 					for range events {
 						b.Publish(publisher, "widgets", published)

@@ -29,7 +29,7 @@ const RootKey = "the-root-key"
 
 // WaitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that
 // long.
-const WaitTimeout = 30 * time.Second
+const WaitTimeout = 2 * time.Minute
 
 // Bus is a bus whose daemons run in this process and can be restarted one by one.
 type Bus struct {

@@ -24,7 +24,7 @@ func TestEndToEnd(t *testing.T) {
 		flaky.Refuse = func(deliveries int) bool { return deliveries%3 != 0 }
 		quick.Subscribe(b, 0, 10, "widgets")
 		both.Subscribe(b, 50, 5, "widgets", "gadgets")
-		flaky.Subscribe(b, 1000, 20, "gadgets") // few batches, however slow: each costs it health
+		flaky.Subscribe(b, 3_600_000, 20, "gadgets") // full ones, however slow the host: each costs it health
 
 		// Even numbers are widgets, odd ones gadgets.
 		var widgets, gadgets, all []int
@@ -130,6 +130,8 @@ func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
 	})
 }
 
+// TestAnEventWithoutTimeoutArrivesAtOnce allows 10 ms, or what a slow host takes for some publishes:
+// a worker that waits for its next look at the queue takes longer.
 func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "events for another partition gather for 20 ms")
 	b := bustest.Start(t, rdbtest.Real(t))
@@ -137,19 +139,21 @@ func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
 	sub.Subscribe(b, 0, 100, "widgets")
 	number := 0
-	rdbtest.Promptly(t, 10*time.Millisecond, func() (median time.Duration) {
-		var latencies []time.Duration
+	rdbtest.Promptly(t, 10*time.Millisecond, func() (beyond time.Duration) {
+		var publishes, latencies []time.Duration
 		for range 41 {
 			sent := time.Now()
 			b.Publish(publisher, "widgets", number)
+			publishes = append(publishes, time.Since(sent))
 			number++
 			batches := sub.WaitFor(t, number)
 			latencies = append(latencies, batches[len(batches)-1].ReceivedAt.Sub(sent))
 		}
+		slices.Sort(publishes)
 		slices.Sort(latencies)
-		median = latencies[len(latencies)/2]
-		t.Logf("from before the publish to the subscriber: median %v, most %v", median, latencies[len(latencies)-1])
-		return median
+		publish, latency := publishes[len(publishes)/2], latencies[len(latencies)/2]
+		t.Logf("a publish: median %v; from before it to the subscriber: median %v, most %v", publish, latency, latencies[len(latencies)-1])
+		return latency - 4*publish
 	})
 	b.RequireNothingLeft()
 }
