@@ -18,8 +18,9 @@ run: build ## Run the whole bus on an embedded Redis, and show an event delivere
 	bin/rtm dev
 
 # Compilers and analyzers live shortly: they spend a sixth of their time on memory that would be
-# freed at their end anyway.
-SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB
+# freed at their end anyway. What a debugger would read takes a tenth of the time to compile; reports
+# have their lines without it.
+SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS="$$GOFLAGS -gcflags=all=-dwarf=false"
 
 # Tests are not vetted as they are built: `make check` vets all, with more analyzers. They run with
 # Go's own limits of memory, as daemons do. Many of them wait more than they compute, so two packages
@@ -69,8 +70,7 @@ lint: # What reads the code, and runs none of it
 	$(SPARE_CPU) go vet ./...
 	$(SPARE_CPU) go tool staticcheck ./...
 
-# A program with the race detector would sleep for a second before it ends. What a debugger would
-# read takes a tenth of the time to compile; reports have their lines without it.
+# A program with the race detector would sleep for a second before it ends.
 .PHONY: race
 race: tools
 	GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(GO_TEST) -race -gcflags=all=-dwarf=false \

@@ -1,6 +1,7 @@
-package store
+package store_test
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/compose"
+	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
 
@@ -19,7 +21,7 @@ import (
 func TestKeysInLua(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	defer client.Close()
-	k := Keys{"ns:"}
+	k := store.Keys{"ns:"}
 	want := map[string]string{
 		"topics_key()":                   k.Topics(),
 		"topic_key('x')":                 k.Topic("x"),
@@ -66,11 +68,13 @@ func TestKeysInLua(t *testing.T) {
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	for expression, key := range want {
-		source := compose.Script(strings.Join(Library, ""), "return "+expression)
+		source := compose.Script(strings.Join(store.Library, ""), "return "+expression)
 		got, err := client.Eval(t.Context(), source, nil, "ns:").Text()
 		require.NoError(t, err, expression)
 		assert.Equal(t, key, got, expression)
 	}
 	const elsewhere = 3 // job_of, FOREVER, and plans_key of package fence
-	assert.Equal(t, strings.Count(lua("lib/keys"), "function"), len(want)-elsewhere, "a key of the scripts is not compared")
+	lua, err := os.ReadFile("lua/lib/keys.lua")
+	require.NoError(t, err)
+	assert.Equal(t, strings.Count(string(lua), "function"), len(want)-elsewhere, "a key of the scripts is not compared")
 }

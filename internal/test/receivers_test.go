@@ -104,7 +104,8 @@ func receivers(t *testing.T) (commands [][]string) {
 }
 
 // exampleCommands are the commands that run an example in Go, and in Python and Node if these are
-// installed. The path is that of its source files, which are alike but for their endings.
+// installed; with the race detector in Go alone. The path is that of its source files, which are
+// alike but for their endings.
 func exampleCommands(t *testing.T, path string) (commands [][]string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), filepath.Base(path))
@@ -120,7 +121,7 @@ func exampleCommands(t *testing.T, path string) (commands [][]string) {
 		}
 		commands = append(commands, command)
 	}
-	return commands
+	return commands[:rdbtest.Fewer(len(commands))]
 }
 
 // startReceiver runs a receiver until the test ends, and returns the lines that it prints. It may

@@ -139,7 +139,7 @@ func manyTopics(t *testing.T, redis *rdbtest.Server, a *api) int {
 	t.Helper()
 	many := 100_000
 	if rdbtest.RaceDetector {
-		many = 30_000
+		many = 10_000
 	}
 	for i := 0; i < many; {
 		pipe := redis.Raw.Pipeline()

@@ -123,7 +123,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		storetest.RequireAllSound(t, a.Stores)
 	}
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) { test(t, redis, "") })
-	for _, algorithm := range []string{"SHA-256", "MD5"} {
+	algorithms := []string{"SHA-256", "MD5"}
+	for _, algorithm := range algorithms[:rdbtest.Fewer(len(algorithms))] {
 		t.Run(algorithm, func(t *testing.T) { test(t, rdbtest.Embedded(t), algorithm) })
 	}
 }

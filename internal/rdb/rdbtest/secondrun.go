@@ -118,47 +118,56 @@ func startMasters(t testing.TB, arguments ...string) *Server {
 	}
 	raw := redis.NewClusterClient(options)
 	t.Cleanup(func() { _ = raw.Close() })
-	server := &Server{URL: cluster.URL, Raw: eachNode{raw}}
+	raw.AddHook(eachNode{raw})
+	server := &Server{URL: cluster.URL, Raw: raw}
 	for _, node := range cluster.Nodes {
 		server.processes = append(server.processes, node.processes...)
 	}
 	return server
 }
 
-// eachNode has the commands of all nodes that the library would send to any one.
-type eachNode struct{ *redis.ClusterClient }
+// eachNode has each node of a cluster do what the library would send to any one. It is a hook: a
+// type of ours with all commands takes seconds to compile.
+type eachNode struct{ cluster *redis.ClusterClient }
 
-// FlushAll is that of each node.
-func (e eachNode) FlushAll(ctx context.Context) *redis.StatusCmd {
-	return e.each(ctx, func(node *redis.Client) *redis.StatusCmd { return node.FlushAll(ctx) })
+// ProcessHook implements [redis.Hook].
+func (e eachNode) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch cmd := cmd.(type) {
+		case *redis.StatusCmd:
+			if name := cmd.Name(); name == "flushall" || name == "config" {
+				return e.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+					return node.Do(ctx, cmd.Args()...).Err()
+				})
+			}
+		case *redis.StringSliceCmd:
+			if cmd.Name() == "keys" {
+				return e.gather(ctx, cmd)
+			}
+		}
+		return next(ctx, cmd)
+	}
 }
 
-// ConfigSet is that of each node.
-func (e eachNode) ConfigSet(ctx context.Context, name, value string) *redis.StatusCmd {
-	return e.each(ctx, func(node *redis.Client) *redis.StatusCmd { return node.ConfigSet(ctx, name, value) })
-}
-
-func (e eachNode) each(ctx context.Context, command func(node *redis.Client) *redis.StatusCmd) *redis.StatusCmd {
-	done := redis.NewStatusCmd(ctx)
-	done.SetErr(e.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error { return command(node).Err() }))
-	return done
-}
-
-// Keys are those of each node.
-func (e eachNode) Keys(ctx context.Context, pattern string) (found *redis.StringSliceCmd) {
+// gather has a list of what all nodes answer.
+func (e eachNode) gather(ctx context.Context, cmd *redis.StringSliceCmd) error {
 	var mu sync.Mutex
-	var keys []string
-	found = redis.NewStringSliceCmd(ctx)
-	found.SetErr(e.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		some, err := node.Keys(ctx, pattern).Result()
+	return e.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		some, err := node.Do(ctx, cmd.Args()...).StringSlice()
 		mu.Lock()
 		defer mu.Unlock()
-		keys = append(keys, some...)
+		cmd.SetVal(append(cmd.Val(), some...))
 		return err
-	}))
-	found.SetVal(keys)
-	return found
+	})
 }
+
+// ProcessPipelineHook implements [redis.Hook].
+func (eachNode) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// DialHook implements [redis.Hook].
+func (eachNode) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // lasting is the test that has something started for all tests: it is cleaned up after the last.
 type lasting struct {

@@ -29,7 +29,7 @@ state_machines:
         triggers: [{metadata: go}]
         exit_condition: metadata.go
         next: calls
-      - {action: calls, webhook: "URL/calls/<label>", attempts: 1000, backoff: 100ms, timeout: 1s, next: decides}
+      - {action: calls, webhook: "URL/calls/<label>", attempts: 1000, backoff: 100ms, timeout: 3s, next: decides}
       - gate: decides
         triggers: [{event: entry}]
         exit_condition: true
@@ -38,7 +38,7 @@ state_machines:
           path: metadata.last
           destinations: [{value: true, state: files}]
           default: waits
-      - {action: files, webhook: "URL/files/<label>", attempts: 1000, backoff: 100ms, timeout: 1s, next: ends}
+      - {action: files, webhook: "URL/files/<label>", attempts: 1000, backoff: 100ms, timeout: 3s, next: ends}
       - {gate: ends, exit_condition: false}
 `
 
