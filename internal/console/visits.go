@@ -47,7 +47,8 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 	}
 	v.Bus = s.bus(w, r, s.secret(known), known.Person)
 	who := caller{Client: known.Client}
-	if !known.Stale { // else the bus could not say
+	// A session of root needs no more proof: another root key ends it. A token may have been revoked.
+	if !known.Root() && !known.Stale { // else the bus could not say
 		if who, err = whoAmI(r, v.Bus); isStatus(err, http.StatusUnauthorized) {
 			_ = s.Sessions.End(r.Context(), cookie.Value) // else it ends by itself
 			return v, nil
