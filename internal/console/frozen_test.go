@@ -39,3 +39,13 @@ func TestAPartOfAPageFailsAlone(t *testing.T) {
 		assert.Contains(t, w.Body.String(), "the bus did not answer", path)
 	}
 }
+
+// TestOnlyATokenIsAskedAbout has the API break off where it says who calls. A token may have been
+// revoked since the login; the session of root says enough.
+func TestOnlyATokenIsAskedAbout(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	root, client := d.As(webtest.RootKey), d.As(shop)
+	d.Break("/whoami")
+	assert.Equal(t, http.StatusOK, root.Send("subscribers", nil).Code)
+	assert.Equal(t, http.StatusServiceUnavailable, client.Send("subscribers", nil).Code)
+}
