@@ -73,7 +73,7 @@ lint: # What reads the code, and runs none of it
 # A program with the race detector would sleep for a second before it ends.
 .PHONY: race
 race: tools
-	GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(GO_TEST) -race -gcflags=all=-dwarf=false \
+	GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(GO_TEST) -race \
 		$(NOT_RACING:%='-gcflags=%=-race=false -dwarf=false') $(LONG_TESTS) ./...
 
 .PHONY: bench

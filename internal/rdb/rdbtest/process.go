@@ -92,12 +92,15 @@ func startServerWith(t testing.TB, server string, c certificate, address string,
 	})
 }
 
-// client returns a client of the server, for the caller to close. It is no *redis.Client, for the
-// reason that rdb gives: Server leads here.
-func (p *process) client() interface {
+// client is one of a server. It is no *redis.Client, for the reason that rdb gives: Server leads
+// here.
+type client interface {
 	Raw
 	Close() error
-} {
+}
+
+// client returns a client of the server, for the caller to close.
+func (p *process) client() client {
 	return redis.NewClient(&redis.Options{Addr: p.address, TLSConfig: p.tls, MaxRetries: -1})
 }
 
