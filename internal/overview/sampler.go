@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/overview/numbers"
 )
 
-// How far figures look back. Samples of a bus that somebody watches are 2 s apart.
+// How far figures look back. Samples of a bus that somebody watches are 2 to 3.5 s apart.
 const (
 	// rateWindow is for rates: 10 s, and what a sample may be late.
 	rateWindow = 11 * time.Second

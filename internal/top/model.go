@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/overview"
 )
 
-// Bounds of the interval. A bus that is watched takes a sample every 2 s, and serves it to all.
+// Bounds of the interval. A bus that is watched takes a sample every 2 to 3.5 s, for all who look.
 const (
 	MinInterval = 500 * time.Millisecond
 	MaxInterval = time.Hour

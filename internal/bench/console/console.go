@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
+	"routemaster/internal/overview/samples"
 )
 
 // Bench measures the console of a bus.
@@ -43,12 +44,8 @@ type Bench struct {
 	idleFor time.Duration
 }
 
-const (
-	// sampleInterval is how often web takes a sample while somebody looks.
-	sampleInterval = 2 * time.Second
-	// longer is how many windows are measured at once what costs little.
-	longer = 5
-)
+// longer is how many windows are measured at once what costs little.
+const longer = 5
 
 // Run measures all.
 func (b *Bench) Run(ctx context.Context) error {
@@ -184,7 +181,9 @@ func (b *Bench) samples(ctx context.Context, all []*viewer) error {
 	if err := b.Stack.RestartWeb(ctx); err != nil {
 		return err
 	}
-	window := max(longer*b.Measured.Truncate(sampleInterval), b.Measured)
+	interval := samples.Interval(b.Subscribers + b.Topics)
+	count := max(1, (longer*b.Measured)/interval)
+	window := count * interval
 	wait := func() error { return load.Sleep(ctx, window) }
 	idle, err := b.Stack.Spend(ctx, wait)
 	if err != nil {
@@ -206,15 +205,14 @@ func (b *Bench) samples(ctx context.Context, all []*viewer) error {
 	if err != nil {
 		return err
 	}
-	count := max(1, float64(window/sampleInterval))
-	redis := (watched.Redis.CPU - idle.Redis.CPU).Seconds() * 1000 / count
+	redis := (watched.Redis.CPU - idle.Redis.CPU).Seconds() * 1000 / float64(count)
 	web := any(nil)
 	if cpu, known := watched.CPU[stack.Web]; known {
-		ms := (cpu - idle.CPU[stack.Web]).Seconds() * 1000 / count
+		ms := (cpu - idle.CPU[stack.Web]).Seconds() * 1000 / float64(count)
 		b.Report.Set(report.ConsoleSampleWeb, ms)
 		web = ms
 	}
-	b.Table.Add(report.Cells("samples", count, "web ms", web, "redis ms", redis,
+	b.Table.Add(report.Cells("samples", int(count), "web ms", web, "redis ms", redis,
 		"longest command of it ms", longest.Seconds()*1000, "of 1 ms or more", slow))
 	b.Report.Set(report.ConsoleSampleRedis, redis)
 	b.Report.Set(report.ConsoleCommand, longest.Seconds()*1000)

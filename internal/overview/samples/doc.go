@@ -4,5 +4,5 @@
 //	Collector: one sample, in some 20 round trips
 //	Heartbeat: a process says that it lives
 //	Recorder:  a worker, every 10 s: a sample, into the rings in Redis
-//	Live:      a web process, while somebody looks: samples every 2 s, and the history
+//	Live:      a web process, while somebody looks: samples every 2 to 3.5 s, and the history
 package samples

@@ -11,10 +11,8 @@ import (
 
 // When a [Live] asks Redis.
 const (
-	// sampleInterval is how often it takes a sample while somebody looks, and maxAge how old one may
-	// be that it serves.
-	sampleInterval = 2 * time.Second
-	maxAge         = 3 * time.Second
+	// late is how late a sample may be: who looks gets the one before until then.
+	late = time.Second
 	// watchedFor is how long somebody counts as looking who has asked once.
 	watchedFor = 30 * time.Second
 	// keptFor is how long the history is kept in memory after that.
@@ -43,17 +41,31 @@ type Live struct {
 	watchedAt time.Time
 }
 
+// Bounds of the interval of samples. Within 10 s all pages show what happened: see decision 64.
+const (
+	minInterval = 2 * time.Second
+	maxInterval = 3500 * time.Millisecond
+	// rowsPerSecond is how many subscribers and topics are read in a second.
+	rowsPerSecond = 400
+)
+
+// Interval is the time between two samples of so many subscribers and topics, so that a large bus
+// is not read all the time.
+func Interval(rows int) time.Duration {
+	return min(max(minInterval, time.Duration(rows)*time.Second/rowsPerSecond), maxInterval)
+}
+
 // NewLive makes a Live of the samples of a collector.
 func NewLive(c *Collector) *Live {
 	return &Live{collector: c, series: newSeries(c.config.Stores.First().Partition()), now: c.now, history: overview.NewHistory()}
 }
 
-// Figures returns the figures of a sample that is at most 3 s old, with states and problems. While
-// Redis cannot be read they are the last ones, and say so. The lists are shared: nobody may change
-// them.
+// Figures returns the figures of a sample that is at most a second older than its [Interval], with
+// states and problems. While Redis cannot be read they are the last ones, and say so. The lists are
+// shared: nobody may change them.
 func (l *Live) Figures(ctx context.Context) overview.Figures {
 	l.watch()
-	if l.age() > maxAge {
+	if maxAge := l.interval() + late; l.age() > maxAge {
 		l.refresh(ctx, maxAge)
 	}
 	l.mu.Lock()
@@ -69,14 +81,12 @@ func (l *Live) Tracks(ctx context.Context) overview.Tracks {
 	return l.history.Track
 }
 
-// Run takes a sample every 2 s while somebody looks, until the context is done. Without it, only
-// who looks takes one.
+// Run takes a sample every [Interval] while somebody looks, until the context is done. Without it,
+// only who looks takes one.
 func (l *Live) Run(ctx context.Context) {
-	ticker := time.NewTicker(sampleInterval)
-	defer ticker.Stop()
 	for {
 		select {
-		case <-ticker.C:
+		case <-time.After(l.interval()):
 			l.tick(ctx)
 		case <-ctx.Done():
 			return
@@ -101,6 +111,16 @@ func (l *Live) watch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watchedAt = l.now()
+}
+
+// interval is that of the samples now. While Redis is away, there is nothing to spare.
+func (l *Live) interval() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.figures.Redis != "" {
+		return minInterval
+	}
+	return Interval(len(l.figures.Subscribers) + len(l.figures.Topics))
 }
 
 // age is how old the last sample is.

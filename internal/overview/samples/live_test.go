@@ -44,13 +44,33 @@ func TestAllWhoLookShareASample(t *testing.T) {
 	assert.Zero(t, ask(), "the sample is young")
 	f.at = f.at.Add(time.Millisecond)
 	live.tick(t.Context())
-	f.at = f.at.Add(maxAge)
+	f.at = f.at.Add(minInterval + late)
 	assert.Zero(t, ask())
 	f.at = f.at.Add(time.Millisecond)
 	one := ask()
 	assert.Positive(t, one)
-	f.at = f.at.Add(maxAge + time.Millisecond)
+	f.at = f.at.Add(minInterval + late + time.Millisecond)
 	assert.Equal(t, one, ask(), "one sample for all")
+}
+
+func TestALargeBusIsSampledLessOften(t *testing.T) {
+	for rows, want := range map[int]time.Duration{
+		0: minInterval, 800: minInterval, 1000: 2500 * time.Millisecond, 1400: maxInterval, 1_000_000: maxInterval,
+	} {
+		assert.Equal(t, want, Interval(rows), "%d", rows)
+	}
+	f := newFixture(t, rdbtest.Real(t))
+	live := NewLive(f.Collector)
+	live.Figures(t.Context())
+	live.figures.Subscribers = make([]overview.Subscriber, 1000)
+	f.at = f.at.Add(maxInterval + late)
+	live.figures.Topics = make([]overview.Topic, 400)
+	assert.Len(t, live.Figures(t.Context()).Subscribers, 1000, "the sample is young for so many")
+	f.server.Kill(t)
+	f.at = f.at.Add(time.Millisecond)
+	lost := live.Figures(t.Context())
+	assert.NotEmpty(t, lost.Redis)
+	assert.Equal(t, minInterval, live.interval(), "it is noticed soon that Redis is back")
 }
 
 func TestNobodyLooks(t *testing.T) {
@@ -127,7 +147,7 @@ func TestASubscriberFailsAndRecovers(t *testing.T) {
 		f.at = f.Redis.Time(ctx).Val().Add(-SeriesInterval * time.Duration(overview.Fast.Points+3)) // what is read ends now
 		live := NewLive(f.Collector)
 		attempt := func(r wire.AttemptRecord, queued, sent int, throttled time.Time) overview.Figures {
-			f.at = f.at.Add(maxAge + 1)
+			f.at = f.at.Add(minInterval + late + 1)
 			f.attempted(storetest.Alice, r)
 			alice := string(storetest.Alice)
 			require.NoError(t, f.Redis.HSet(ctx, "subscriber:"+alice, "last_attempted_at", f.at.UnixMilli(), "health_points", 50).Err())
