@@ -160,6 +160,10 @@ type Status struct {
 	Fence int64 `json:"fence"`
 	// Blocked is how many lanes a batch that failed holds up. It is zero unless the order is strict.
 	Blocked int `json:"blocked"`
+	// Replays is how many replays run, or ended within the last day.
+	Replays int64 `json:"replays"`
+	// Signed is whether the subscriber has signing secrets.
+	Signed bool `json:"signed"`
 }
 
 // Gap is events that a subscriber has lost. It is also the data of an event of the type

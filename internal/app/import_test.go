@@ -74,7 +74,7 @@ var plan = []room{
 	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped"},
-	{"console/consoletest", "bus wire overview rdb store store/storetest machines/labelstore machines/runner machines/machinestest outbound web web/webtest console"},
+	{"console/consoletest", "bus wire overview rdb seal store store/storetest machines/labelstore machines/runner machines/machinestest outbound web web/webtest console"},
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "client bus overview format terminal"},

@@ -78,6 +78,15 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 	})
 }
 
+func TestASubscribersPageSaysHowDeliveriesAreSigned(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	d.RequireDone(shop, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://shop.example/"}`)
+	signing := func() string { return d.As(shop).Send("subscribers/shop", nil).Body.String() }
+	assert.Contains(t, signing(), "deliveries are not signed")
+	require.Equal(t, 201, d.Do(shop, "POST", "/subscriber/secrets", "").Status)
+	assert.Contains(t, signing(), "<dt>Signing</dt><dd>hmac-sha256</dd>")
+}
+
 func TestATopicThatTheFiguresDoNotHaveYetIsShown(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	d.RequireDone(consoletest.Warehouse, "POST", "/topics/fresh", webtest.EventText(1))

@@ -2,15 +2,19 @@ package consoletest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"routemaster/internal/console"
 	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/seal"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
@@ -38,6 +42,8 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 	t.Helper()
 	all := storetest.OpenAll(t, redis)
 	d := &Desk{ConsoleLog: &bytes.Buffer{}}
+	keys, err := seal.ParseKeyring(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	require.NoError(t, err)
 	config := console.Config{
 		RootKey: webtest.RootKey, Name: "Routemaster", Environment: "test", Version: "1.2.3",
 		Sessions: session.New(all.First().Partition(), webtest.RootKey, time.Now), Now: time.Now,
@@ -48,6 +54,7 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 	}
 	d.Live, _ = config.Live.(*Live)
 	d.API = webtest.On(t, all, func(c *web.Config) {
+		c.Subscriber.Secrets = keys
 		if d.Live != nil {
 			c.Live = d.Live
 		}

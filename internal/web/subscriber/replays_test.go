@@ -32,6 +32,8 @@ func TestReplays(t *testing.T) {
 		assert.Contains(t, a.Log.String(), `msg="a replay began" request_id=`)
 		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s topic=widgets from=4 to=9 events=6\n", first.ID))
 		assert.Equal(t, 409, a.Problem(alice, "POST", "/subscriber/replays", `{"topic":"widgets","since":0}`).Status, "one runs")
+		_, status := a.settings(alice, "/subscriber")
+		assert.EqualValues(t, 1, status["replays"])
 
 		_, err := replay.New(a.Stores, a.Of(alice)).Copy(t.Context(), storetest.Start, func() bool { return true })
 		require.NoError(t, err)

@@ -58,6 +58,8 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 		own := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("s", 24)))
 		second := a.addSecret(`{"secret":"` + own + `","expire_others_in":null}`)
 		assert.Equal(t, own, second.Secret)
+		_, status := a.settings(alice, "/subscriber")
+		assert.Equal(t, true, status["signed"])
 		third := a.addSecret(`{"type":"ed25519","expire_others_in":2000}`)
 		assert.Empty(t, third.Secret)
 		assert.Regexp(t, `^whpk_`, third.PublicKey)

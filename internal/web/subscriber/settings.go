@@ -37,6 +37,8 @@ type statusView struct {
 	Gap           *gapView        `json:"gap"`
 	Fence         int64           `json:"fence"`   // batches
 	Blocked       int             `json:"blocked"` // lanes
+	Replays       int64           `json:"replays"`
+	Signed        bool            `json:"signed"` // unless the secrets have expired
 }
 
 type deadLettersView struct {
@@ -70,6 +72,6 @@ func viewStatus(sub stats.Detail) statusView {
 		Health:        sub.Health,
 		LastAttempted: rest.Millis(sub.LastAttemptedAt), NextDelivery: rest.Millis(sub.NextDeliveryAt),
 		Paused: rest.Millis(sub.Holds.Paused), Throttled: rest.Millis(sub.Holds.Throttled), Paced: rest.Millis(sub.Holds.Paced),
-		Gap: viewGap(sub.Gap), Fence: sub.Fence, Blocked: sub.Blocked,
+		Gap: viewGap(sub.Gap), Fence: sub.Fence, Blocked: sub.Blocked, Replays: sub.Replays, Signed: sub.Options.Secrets != "",
 	}
 }

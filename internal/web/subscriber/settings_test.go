@@ -148,7 +148,7 @@ func TestStatus(t *testing.T) {
 		died := storetest.After(1000).UnixMilli()
 		bytes := 3 * len(storetest.Packed(t, "widgets", 1))
 		idle := fmt.Sprintf(`{"queued":0,"dead_letters":{"letters":2,"events":3,"bytes":%d,"oldest_at":%d},"health_points":100,
-			"last_attempted_at":null,"paused_until":null,"throttled_until":null,"paced_until":null,"next_delivery_at":null,"gap":null,"fence":0,"blocked":0}`, bytes, died)
+			"last_attempted_at":null,"paused_until":null,"throttled_until":null,"paced_until":null,"next_delivery_at":null,"gap":null,"fence":0,"blocked":0,"replays":0,"signed":false}`, bytes, died)
 		text, err := json.Marshal(status())
 		require.NoError(t, err)
 		assert.JSONEq(t, idle, string(text))

@@ -129,11 +129,15 @@ func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
 			s.Letters = page.Part(letters.Letters, err)
 		})
 	}
-	reading.Go(func() {
-		replays, err := h.Replays(ctx)
-		s.Replays = page.Part(sized(replays), err)
-	})
-	reading.Go(func() { s.Secrets = page.Part(h.Secrets(ctx)) })
+	if h.Info.Status.Replays > 0 {
+		reading.Go(func() {
+			replays, err := h.Replays(ctx)
+			s.Replays = page.Part(sized(replays), err)
+		})
+	}
+	if h.Info.Status.Signed {
+		reading.Go(func() { s.Secrets = page.Part(h.Secrets(ctx)) })
+	}
 }
 
 // settingsPage is what the page of a subscriber's settings shows.
