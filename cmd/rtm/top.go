@@ -23,7 +23,8 @@ func newTopCommand() *cobra.Command {
 what is queued for them, the age of the oldest event, the events acknowledged a second, and their health; job types and
 state machines, if there are any, with what waits, what is done and what fails; the memory of Redis beside its marks; and
 what is wrong, worst first. It sends the bus one request every interval, GET /overview. The bus takes a sample every 2 s
-while somebody looks, up to 3.5 s if it is large: with a shorter interval some answers are the same. The key ? explains the rest.
+while somebody looks, up to 3.5 s if it is large: with a shorter interval some answers are the same. The key ? explains
+the rest.
 
 With --once it prints the state of the bus, and exits. If the bus does not know its rates yet, because nobody has looked
 lately and no worker runs, it asks a second time after the interval.`,

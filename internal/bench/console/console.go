@@ -182,8 +182,8 @@ func (b *Bench) samples(ctx context.Context, all []*viewer) error {
 		return err
 	}
 	interval := samples.Interval(b.Subscribers + b.Topics)
-	count := max(1, (longer*b.Measured)/interval)
-	window := count * interval
+	window := max((longer * b.Measured).Truncate(interval), b.Measured)
+	count := max(1, float64(window/interval))
 	wait := func() error { return load.Sleep(ctx, window) }
 	idle, err := b.Stack.Spend(ctx, wait)
 	if err != nil {
@@ -205,14 +205,14 @@ func (b *Bench) samples(ctx context.Context, all []*viewer) error {
 	if err != nil {
 		return err
 	}
-	redis := (watched.Redis.CPU - idle.Redis.CPU).Seconds() * 1000 / float64(count)
+	redis := (watched.Redis.CPU - idle.Redis.CPU).Seconds() * 1000 / count
 	web := any(nil)
 	if cpu, known := watched.CPU[stack.Web]; known {
-		ms := (cpu - idle.CPU[stack.Web]).Seconds() * 1000 / float64(count)
+		ms := (cpu - idle.CPU[stack.Web]).Seconds() * 1000 / count
 		b.Report.Set(report.ConsoleSampleWeb, ms)
 		web = ms
 	}
-	b.Table.Add(report.Cells("samples", int(count), "web ms", web, "redis ms", redis,
+	b.Table.Add(report.Cells("samples", count, "web ms", web, "redis ms", redis,
 		"longest command of it ms", longest.Seconds()*1000, "of 1 ms or more", slow))
 	b.Report.Set(report.ConsoleSampleRedis, redis)
 	b.Report.Set(report.ConsoleCommand, longest.Seconds()*1000)

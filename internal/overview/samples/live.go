@@ -45,7 +45,7 @@ type Live struct {
 const (
 	minInterval = 2 * time.Second
 	maxInterval = 3500 * time.Millisecond
-	// rowsPerSecond is how many subscribers and topics are read in a second.
+	// rowsPerSecond is how many subscribers and topics are read in a second, between the bounds.
 	rowsPerSecond = 400
 )
 

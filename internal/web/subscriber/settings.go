@@ -38,7 +38,7 @@ type statusView struct {
 	Fence         int64           `json:"fence"`   // batches
 	Blocked       int             `json:"blocked"` // lanes
 	Replays       int64           `json:"replays"`
-	Signed        bool            `json:"signed"` // unless the secrets have expired
+	Signed        bool            `json:"signed"` // also if all secrets have expired
 }
 
 type deadLettersView struct {
