@@ -31,8 +31,43 @@ func (q *Queue) Heartbeat(ctx context.Context, now time.Time, workers ...bus.Wor
 // jobs requeued. It fails with [bus.ErrUnavailable].
 func (q *Queue) Retire(ctx context.Context, workers ...bus.WorkerID) (requeued int, err error) {
 	const evenIfActive = math.MaxInt64
-	requeued, _, err = q.scrubAll(ctx, workers, evenIfActive, true)
+	known, err := q.known(ctx, workers)
+	if err != nil {
+		return 0, err
+	}
+	requeued, _, err = q.scrubAll(ctx, known, evenIfActive, true)
 	return requeued, err
+}
+
+// known are those workers of which Redis has anything. Of a thread's many spares it mostly has
+// nothing.
+func (q *Queue) known(ctx context.Context, workers []bus.WorkerID) (known []bus.WorkerID, err error) {
+	if len(workers) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(workers))
+	members := make([]any, len(workers))
+	for i, worker := range workers {
+		ids[i], members[i] = string(worker), string(worker)
+	}
+	var active rdb.Reply[[]any]
+	var pending []rdb.Reply[[]bool]
+	err = q.partition.Pipelined(ctx, "look up workers", func(pipe rdb.Commands) {
+		active = pipe.HMGet(ctx, q.keys.Workers(), ids...)
+		for _, queue := range q.Names() {
+			pending = append(pending, pipe.SMIsMember(ctx, q.keys.PendingIndex(queue), members...))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, worker := range workers {
+		has := func(reply rdb.Reply[[]bool]) bool { return reply.Val()[i] }
+		if active.Val()[i] != nil || slices.ContainsFunc(pending, has) {
+			known = append(known, worker)
+		}
+	}
+	return known, nil
 }
 
 // Scrub requeues the jobs, in some queues, of workers that have been silent since a time, or are
