@@ -103,9 +103,6 @@ type view struct {
 	Next string
 }
 
-// IsRefresh reports whether live.js asks for the page, to refresh it.
-func (v view) IsRefresh() bool { return v.LoggedIn() && v.Request.Header.Get("X-Refresh") != "" }
-
 // At is the problem if it is with a field, which is named by its JSON pointer; else it is empty.
 func (v view) At(pointer string) string {
 	if v.Problem == nil || v.Problem.Pointer != pointer {

@@ -71,6 +71,12 @@ type Sessions interface {
 	EndAll(context.Context) error
 }
 
+// IsRefresh reports whether live.js asks for the page, to refresh it. It takes the elements with
+// data-live from it, and nothing of what is around them.
+func (v *Visit) IsRefresh() bool {
+	return v.LoggedIn() && v.Request.Header.Get("X-Refresh") != ""
+}
+
 // Context is that of the request.
 func (v *Visit) Context() context.Context { return v.Request.Context() }
 

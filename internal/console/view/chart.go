@@ -73,6 +73,25 @@ func (c Chart) Figures() []string {
 	return names
 }
 
+// RangeNames, LineNames and LineTitles are what chart.js reads.
+func (c Chart) RangeNames() string { return strings.Join(c.Ranges, " ") }
+
+func (c Chart) LineNames() string {
+	return c.joined(" ", func(l Line) string { return l.Name })
+}
+
+func (c Chart) LineTitles() string {
+	return c.joined("|", func(l Line) string { return l.Title })
+}
+
+func (c Chart) joined(with string, of func(Line) string) string {
+	all := make([]string, len(c.Lines))
+	for i, line := range c.Lines {
+		all[i] = of(line)
+	}
+	return strings.Join(all, with)
+}
+
 // NewChart makes a chart of a subject.
 func NewChart(id, title string, of overview.Subject, tracks overview.Tracks, lines ...Line) Chart {
 	c := Chart{ID: id, Title: title, Series: series(of), Lines: lines, Ranges: []string{overview.Fast.Name, overview.Slow.Name}}

@@ -135,7 +135,7 @@ func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
 			s.Replays = page.Part(sized(replays), err)
 		})
 	}
-	if h.Info.Status.Signed {
+	if h.Info.Status.Signed && !v.IsRefresh() { // the settings have them
 		reading.Go(func() { s.Secrets = page.Part(h.Secrets(ctx)) })
 	}
 }
