@@ -73,13 +73,15 @@ func (c Chart) Figures() []string {
 	return names
 }
 
-// RangeNames, LineNames and LineTitles are what chart.js reads.
+// RangeNames are the ranges, as chart.js reads them.
 func (c Chart) RangeNames() string { return strings.Join(c.Ranges, " ") }
 
+// LineNames are the names of the lines, as chart.js reads them.
 func (c Chart) LineNames() string {
 	return c.joined(" ", func(l Line) string { return l.Name })
 }
 
+// LineTitles are the titles of the lines, as chart.js reads them.
 func (c Chart) LineTitles() string {
 	return c.joined("|", func(l Line) string { return l.Title })
 }
