@@ -66,23 +66,34 @@ func live(t *testing.T, text string) map[string]string {
 	require.NoError(t, err)
 	all := map[string]string{}
 	for n := range document.Descendants() {
-		attributes := map[string]string{}
-		for _, a := range n.Attr {
-			attributes[a.Key] = a.Val
-		}
-		var whole strings.Builder
-		require.NoError(t, html.Render(&whole, n))
+		attributes := attributesOf(n)
 		_, isLive := attributes["data-live"]
 		switch {
 		case isLive:
-			all[attributes["id"]] = anyTime.ReplaceAllString(whole.String(), "<time>")
+			all[attributes["id"]] = anyTime.ReplaceAllString(textOf(t, n), "<time>")
 		case n.Data == "html":
 			all["sampled"] = attributes["data-sampled"]
 		case n.Data == "title" || attributes["rel"] == "icon":
-			all[n.Data] = whole.String()
+			all[n.Data] = textOf(t, n)
 		}
 	}
 	return all
+}
+
+func attributesOf(n *html.Node) map[string]string {
+	all := map[string]string{}
+	for _, a := range n.Attr {
+		all[a.Key] = a.Val
+	}
+	return all
+}
+
+// textOf is an element as HTML.
+func textOf(t *testing.T, n *html.Node) string {
+	t.Helper()
+	var text strings.Builder
+	require.NoError(t, html.Render(&text, n))
+	return text.String()
 }
 
 func TestARefreshHasAllThatMovesAndNothingAround(t *testing.T) {
@@ -144,9 +155,8 @@ func requireClean(t *testing.T, what, text string, depth int) {
 			headings++
 		}
 		assert.False(t, n.Data == "style" || n.Data == "base", "%s has <%s>", what, n.Data)
-		attributes := map[string]string{}
+		attributes := attributesOf(n)
 		for _, a := range n.Attr {
-			attributes[a.Key] = a.Val
 			assert.False(t, a.Key == "style" || strings.HasPrefix(a.Key, "on"), "%s has <%s %s=…>", what, n.Data, a.Key)
 		}
 		if id := attributes["id"]; id != "" {

@@ -63,10 +63,7 @@ const tableStep = time.Minute
 
 // Figures are the names of the definitions of the lines, and of the means.
 func (c Chart) Figures() []string {
-	names := make([]string, len(c.Lines))
-	for i, line := range c.Lines {
-		names[i] = line.Figure
-	}
+	names := c.ofLines(func(l Line) string { return l.Figure })
 	if c.Means != nil {
 		names = append(names, "mean delivery", "mean age")
 	}
@@ -78,20 +75,20 @@ func (c Chart) RangeNames() string { return strings.Join(c.Ranges, " ") }
 
 // LineNames are the names of the lines, as chart.js reads them.
 func (c Chart) LineNames() string {
-	return c.joined(" ", func(l Line) string { return l.Name })
+	return strings.Join(c.ofLines(func(l Line) string { return l.Name }), " ")
 }
 
 // LineTitles are the titles of the lines, as chart.js reads them.
 func (c Chart) LineTitles() string {
-	return c.joined("|", func(l Line) string { return l.Title })
+	return strings.Join(c.ofLines(func(l Line) string { return l.Title }), "|")
 }
 
-func (c Chart) joined(with string, of func(Line) string) string {
+func (c Chart) ofLines(of func(Line) string) []string {
 	all := make([]string, len(c.Lines))
 	for i, line := range c.Lines {
 		all[i] = of(line)
 	}
-	return strings.Join(all, with)
+	return all
 }
 
 // NewChart makes a chart of a subject.
