@@ -141,7 +141,7 @@ func TestAContextEndsAPause(t *testing.T) {
 	began := time.Now()
 	require.ErrorContains(t, c.Publish(ctx, anEvent), "503")
 	assert.Len(t, bus.all(), 1)
-	assert.Less(t, time.Since(began), 10*time.Second)
+	assert.Less(t, time.Since(began), time.Minute)
 }
 
 type transport func(*http.Request) (*http.Response, error)

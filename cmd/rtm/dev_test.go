@@ -270,7 +270,7 @@ func TestKeysExpireInTheEmbeddedEngine(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- passTime(ctx, engine) }()
-	require.Eventually(t, func() bool { return !engine.Exists("turn") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !engine.Exists("turn") }, time.Minute, time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)
 }

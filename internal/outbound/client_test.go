@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // soon bounds what must happen; nothing waits that long unless it fails.
-const soon = 30 * time.Second
+const soon = 2 * time.Minute
 
 // newClient makes a client with time-outs that are long enough for any host.
 func newClient(t *testing.T, adjust ...func(*outbound.Config)) *outbound.Client {
@@ -202,7 +202,7 @@ func TestTheStatusDecides(t *testing.T) {
 		<-r.Context().Done()
 	}
 	eachProtocol(t, func(t *testing.T, http2 bool) {
-		const limit = 10 * time.Second
+		const limit = time.Minute
 		for name, test := range map[string]struct {
 			handler http.HandlerFunc
 			timeout time.Duration

@@ -216,7 +216,7 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 	}
 	assert.Equal(t, 1, strings.Count(log.String(), "counters cannot be stored"))
 	server.Restart(t)
-	require.Eventually(t, func() bool { return st.Partition().Client().Ping(ctx) == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return st.Partition().Client().Ping(ctx) == nil }, time.Minute, time.Millisecond)
 	r.Flush(ctx)
 	counters, err := stats.Of(st).Counters(ctx)
 	require.NoError(t, err)

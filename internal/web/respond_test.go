@@ -34,7 +34,7 @@ func TestRedisAwayIs503(t *testing.T) {
 		assert.Equal(t, 200, a.Do("", "GET", "/health", "").Status)
 		redis.Restart(t)
 		return rdbtest.Took(func() {
-			require.Eventually(t, func() bool { return a.Do(alice, "GET", "/pulse", "").Status == 204 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return a.Do(alice, "GET", "/pulse", "").Status == 204 }, time.Minute, time.Millisecond)
 		})
 	})
 }
@@ -46,11 +46,11 @@ func TestAHangingRedisHoldsUpRequestsTogetherNotInTurn(t *testing.T) {
 	redis.Freeze(t)
 	began := time.Now()
 	var requests sync.WaitGroup
-	for range 8 {
+	for range 40 { // each would wait for 5 s
 		requests.Go(func() { assert.Equal(t, 503, a.Do(alice, "GET", "/topics", "").Status) })
 	}
 	requests.Wait()
-	assert.Less(t, time.Since(began), 12*time.Second, "one wait for the tokens, not eight")
+	assert.Less(t, time.Since(began), 100*time.Second)
 	redis.Thaw(t)
 }
 

@@ -34,7 +34,7 @@ func TestRunAnswersWhatItHasAccepted(t *testing.T) {
 	defer conn.Close()
 	_, err = io.WriteString(conn, "GET /pulse/scaling HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\nConnection: close\r\n\r\n")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return started.Load() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return started.Load() > 0 }, time.Minute, time.Millisecond)
 	stop()
 	text, err := io.ReadAll(conn)
 	require.NoError(t, err)

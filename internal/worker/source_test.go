@@ -249,15 +249,17 @@ func TestAHeldPartitionThatMovesKeepsNoThread(t *testing.T) {
 		return time.Since(began)
 	}
 	run(1)
-	_, err := all[0].Partition().Hold(t.Context(), 0)
-	require.NoError(t, err)
-	require.NoError(t, servers[0].Raw.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
-	var longest time.Duration
-	for began := time.Now(); time.Since(began) < time.Second; {
-		longest = max(longest, run(1))
-	}
-	assert.Less(t, longest, 400*time.Millisecond, "threads that wait for a partition are replaced after 500 ms")
-	require.NoError(t, all[0].Partition().Release(t.Context()))
-	run(0)
+	// Threads that wait for a partition are replaced after 500 ms.
+	rdbtest.Promptly(t, 400*time.Millisecond, func() (longest time.Duration) {
+		_, err := all[0].Partition().Hold(t.Context(), 0)
+		require.NoError(t, err)
+		require.NoError(t, servers[0].Raw.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+		for began := time.Now(); time.Since(began) < time.Second; {
+			longest = max(longest, run(1))
+		}
+		require.NoError(t, all[0].Partition().Release(t.Context()))
+		run(0)
+		return longest
+	})
 	stop()
 }
