@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/console/consoletest"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/web/webtest"
 )
 
 // TestDeadLetters has more letters of one moment than a page has rows.
@@ -69,6 +70,19 @@ func TestDeadLetters(t *testing.T) {
 	w := b.Send(list+"/discard", consoletest.Fields(opened))
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	assert.Contains(t, d.Do(shop, "GET", "/subscriber/dead_letters/count", "").Body, `"letters":1,`)
+}
+
+// TestDeadLettersOfOneOfTwoTokens discards them as root, and goes back to the rest of that token.
+func TestDeadLettersOfOneOfTwoTokens(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	require.NoError(t, d.PutToken(t.Context(), "another-token", "shop"))
+	d.RequireDone("another-token", "POST", "/subscription", `{"topics":["widgets"],"callback":"https://shop.example/"}`)
+	root := d.As(webtest.RootKey)
+	link := regexp.MustCompile(`href="([^"]*dead-letters)(\?id=[^"]+)"`).FindStringSubmatch(root.Send("subscribers/shop", nil).Body.String())
+	require.NotNil(t, link)
+	_, body := root.Submit("subscribers/shop/dead-letters/discard" + link[2])
+	assert.Contains(t, body, "Discarded 1 dead letter with")
+	assert.Contains(t, body, "There are none")
 }
 
 // TestManyDeadLettersAreDiscardedByName opens the page that asks while there are none, too.

@@ -3,6 +3,7 @@ package subscribers
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,11 @@ func (a action) page() page.Page {
 				return page.Answer{}, err
 			}
 			to := cmp.Or(a.back, subscriberPath)
-			return page.SeeOther(message, to, v.Names(to)...), nil
+			answer := page.SeeOther(message, to, v.Names(to)...)
+			if to == lettersPath && h.ID != "" { // they are of one token
+				answer.Query = "?" + url.Values{"id": {h.ID}}.Encode()
+			}
+			return answer, nil
 		},
 	}.Page()
 }
