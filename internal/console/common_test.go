@@ -25,6 +25,7 @@ func TestWhatIsOfOnePersonIsShownToNobodyElse(t *testing.T) {
 	bob := d.As(webtest.Bob, "person", "Ben", "look_only", "on")
 	require.Equal(t, 303, alice.Send("display", map[string][]string{"theme": {"dark"}}).Code)
 	const message = "The display is as you chose."
+	require.NotContains(t, alice.Send("", nil, "X-Refresh", "1").Body.String(), message, "another tab leaves it to the next page")
 	for i, path := range commonPages {
 		pages := map[*consoletest.Browser]string{}
 		for _, b := range []*consoletest.Browser{alice, bob, root, alice} { // the last has what is kept

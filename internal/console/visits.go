@@ -111,7 +111,9 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, p page.Page) {
 		return
 	}
 	f := s.frame(w, v, p)
-	f.Message = s.takeMessage(w, r)
+	if !v.IsRefresh() { // the message is for the page that a form leads to, not for another tab
+		f.Message = s.takeMessage(w, r)
+	}
 	var err error
 	if p.Common {
 		var made common
