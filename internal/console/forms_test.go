@@ -102,6 +102,7 @@ func TestFormsAreShownAgainWithWhatIsWrong(t *testing.T) {
 		{shop, "subscribers/shop/settings", []string{"callback", "http://x"}, 400, "callback", "https"},
 		{shop, "subscribers/shop/settings", []string{"topics", "ok\nNOT"}, 400, "topics", "a-z"},
 		{shop, "subscribers/shop/settings", []string{"dead_letters/attempts", "-1"}, 400, "dead_letters/attempts", ""},
+		{search, "subscribers/search/settings", []string{"dead_letters/attempts", "5"}, 422, "dead_letters/attempts", "counts only with “Dead letters” checked"},
 		{shop, "subscribers/shop/settings", []string{"max", "200", "digest", "another"}, 409, "", "changed while you edited"},
 		{shop, "publish", []string{"topic", "widgets", "type", "noop", "url", "https://example.com/1"}, 403, "topic", ""},
 		{shop, "publish", []string{"topic", "W", "type", "noop", "url", "https://example.com/1"}, 400, "topic", "a-z"},

@@ -28,6 +28,10 @@ func (v *Visit) SaveSettings(
 	if err := RequireJSON(s.Form); err != nil {
 		return answer, err
 	}
+	if field, above := s.Ignored(); field != nil {
+		return answer, Refuse(http.StatusUnprocessableEntity, "/"+field.Name,
+			"Nothing was saved: this counts only with “"+above.Label+"” checked. Check it, or leave this as it was.")
+	}
 	changes := s.Changes()
 	if len(changes) == 0 {
 		return SeeOther("Nothing was changed.", path, name), nil

@@ -64,6 +64,18 @@ func (s *Settings) Changes() map[string]any {
 	return changes
 }
 
+// Ignored is a field that was changed below one that is not checked, and that one: saved, it would
+// be lost. Both are nil if there is none.
+func (s *Settings) Ignored() (field, above *Field) {
+	for i, field := range s.Fields {
+		of, _, below := strings.Cut(field.Name, "/")
+		if below && s.Value(of) == "" && strings.TrimSpace(field.Value) != s.now[i].Value {
+			return &s.Fields[i], s.Field(of)
+		}
+	}
+	return nil, nil
+}
+
 // hasBelow reports whether fields stand below a name.
 func (s *Settings) hasBelow(name string) bool {
 	return slices.ContainsFunc(s.Fields, func(f Field) bool { return strings.HasPrefix(f.Name, name+"/") })
