@@ -27,6 +27,7 @@ func TestAReplayIsCountedFirst(t *testing.T) {
 		"2020-01-01&until=": "2 events of parcels",
 		"2100-01-01&until=": "no event of this time",
 		"&until=2020-01-01": "no event of this time",
+		"&until=0001-01-01": "Write a time as",
 		"yesterday&until=":  "Write a time as",
 	} {
 		assert.Contains(t, b.Send(path+"?topic=parcels&since="+query, nil).Body.String(), want, query)

@@ -155,6 +155,9 @@ func submitReplay(v *page.Visit) (answer page.Answer, err error) {
 	return page.SeeOther("Replaying "+format.Plural(started.Events, "event")+" of "+started.Topic+" to "+h.Name+".", subscriberPath, h.Name), nil
 }
 
+// errBeforeEpoch says that a time is before any that the bus has.
+var errBeforeEpoch = errors.New("a time before 1970")
+
 // readTime reads a time in UTC, to the day, the minute or the second. Empty is the zero time.
 func readTime(text string) (at time.Time, err error) {
 	if text == "" {
@@ -162,8 +165,11 @@ func readTime(text string) (at time.Time, err error) {
 	}
 	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, time.RFC3339} {
 		if at, err = time.Parse(layout, text); err == nil {
-			return at, nil
+			break
 		}
+	}
+	if err == nil && at.Unix() < 0 {
+		err = errBeforeEpoch
 	}
 	return at, err
 }
