@@ -84,9 +84,10 @@ func submitPublish(v *page.Visit) (answer page.Answer, err error) {
 	if event.Topic == "" {
 		return answer, page.Refuse(http.StatusUnprocessableEntity, "/topic", "Say which topic.")
 	}
+	at := time.Now() // before, as it may have been delivered by the time that this returns
 	err = bus.Publish(v.Context(), event, client.WithIdempotencyKey(v.Form("key")))
 	if refused, ok := errors.AsType[*client.Error](err); ok || err == nil || client.IsTemporary(err) {
-		return published(v, event.Topic), atTopic(err, refused)
+		return published(v, event.Topic, at), atTopic(err, refused)
 	}
 	// The client of the bus has refused it, which is stricter than the JSON library.
 	return answer, page.Refuse(http.StatusUnprocessableEntity, "/data", err.Error())
@@ -119,8 +120,8 @@ func publisher(v *page.Visit, f *view.Form) (*client.Client, error) {
 	return v.As(tokens[0].Token), nil
 }
 
-// published says who gets an event.
-func published(v *page.Visit, topic string) page.Answer {
+// published says who gets an event that was published at a time.
+func published(v *page.Visit, topic string, at time.Time) page.Answer {
 	var names []string
 	for _, s := range view.SubscribersOf(v.Figures, topic) {
 		names = append(names, s.Name)
@@ -131,6 +132,6 @@ func published(v *page.Visit, topic string) page.Answer {
 		return page.SeeOther(text, "publish")
 	}
 	answer := page.SeeOther("Published to "+topic+" for "+view.Some(names, 5)+".", sentPath, topic)
-	answer.Query = "?at=" + strconv.FormatInt(time.Now().UnixMilli(), 10)
+	answer.Query = "?at=" + strconv.FormatInt(at.UnixMilli(), 10)
 	return answer
 }
