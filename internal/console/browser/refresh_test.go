@@ -121,21 +121,6 @@ func TestADefinitionStaysOpen(t *testing.T) {
 	assert.True(t, ask[bool](b, open))
 }
 
-func TestRowsStayWhereThePointerIs(t *testing.T) {
-	b := watch(t, consoletest.Trouble(), "subscribers")
-	require.Equal(t, "subscriber-search", ask[string](b, firstRow))
-	b.point("#subscriber-search td")
-	b.desk.Live.Change(func(f *overview.Figures) {
-		subscriber(f, "search").State, subscriber(f, "search").Queued = overview.OK, 0
-	})
-	b.refresh()
-	assert.Equal(t, "subscriber-search", ask[string](b, firstRow), "the pointer is in the table")
-	assert.Equal(t, "0", ask[string](b, search))
-	b.point("h1")
-	b.refresh()
-	assert.Equal(t, "subscriber-fraud", ask[string](b, firstRow))
-}
-
 func TestNoControlMovesUnderThePointer(t *testing.T) {
 	b := watch(t, consoletest.Calm(), "subscribers")
 	b.desk.Fill()

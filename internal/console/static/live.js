@@ -169,16 +169,37 @@ function isSelected(node) {
 }
 
 // keepOrder gives the rows of a table the order that they have on the page while somebody points at
-// it, is in it, or has selected a part of it.
+// it, is in it, or has selected a part of it. A row without an id stands for its place in the
+// table, as the times of a chart do, and is where the answer has it.
 function keepOrder(old, fresh) {
-  const bodies = fresh.querySelectorAll("tbody");
-  old.querySelectorAll("tbody").forEach((body, i) => {
-    const inUse = body.matches(":hover") || body.contains(document.activeElement) || isSelected(body);
+  const bodies = tableBodies(fresh);
+  tableBodies(old).forEach((body, i) => {
+    const inUse = isPointedAt(body) || isSelected(body);
     if (inUse && bodies[i]) {
       const known = new Map([...bodies[i].rows].map((row) => [row.id, row]));
-      bodies[i].prepend(...[...body.rows].map((row) => known.get(row.id)).filter(Boolean));
+      const rows = [...body.rows].filter((row) => row.id);
+      bodies[i].prepend(...rows.map((row) => known.get(row.id) ?? gone(row)).filter(Boolean));
     }
   });
+}
+
+function tableBodies(region) {
+  return region.matches("tbody") ? [region] : [...region.querySelectorAll("tbody")];
+}
+
+function isPointedAt(element) {
+  return element.matches(":hover") || element.contains(document.activeElement);
+}
+
+// gone keeps a row that the answer does not have, for as long as somebody points at it or is in it:
+// else a click that was meant for it would be one on the row that took its place.
+function gone(row) {
+  if (!isPointedAt(row)) {
+    return null;
+  }
+  const kept = row.cloneNode(true);
+  kept.classList.add("gone");
+  return kept;
 }
 
 // localize writes times of day in the time zone of whoever looks, if that is what they chose.
