@@ -276,3 +276,23 @@ func TestAPageThatNeedsRedisStaysWhileItIsAway(t *testing.T) {
 	assert.Regexp(t, "^✖ [0-9]+ · Tokens · ", ask[string](b, "document.title"))
 	assert.NotEmpty(t, b.text("main table"))
 }
+
+func TestAPageThatIsNoLongerThereSaysWhy(t *testing.T) {
+	d := serve(t, consoletest.Showing(consoletest.Empty()))
+	d.Fill()
+	b := open(t, d)
+	b.clockwork()
+	b.logIn(webtest.RootKey)
+	require.Equal(t, http.StatusOK, b.visit("subscribers/shop"))
+	b.await("timers.size > 0")
+	d.RequireDone(consoletest.Shop, "DELETE", "/subscriber", "")
+	b.expect("404 (Not Found)")
+	b.do("elapse();")
+	b.await("!stale.hidden")
+	assert.Regexp(t, `^404 Not Found: There is no subscriber shop\. What stands here is of \d+ s ago\.$`, b.text("#stale"))
+	assert.Equal(t, "shop", b.text("h1"), "the page stays")
+
+	d.RequireDone(consoletest.Shop, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://shop.example/events"}`)
+	b.refresh()
+	assert.True(t, ask[bool](b, "stale.hidden"))
+}

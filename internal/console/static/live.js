@@ -14,6 +14,7 @@ const staleNotice = document.getElementById("stale");
 let timer = 0;
 let request = null;
 let failures = 0;
+let refusal = ""; // why web does not show the page any more, in its words
 let paused = every === 0;
 let refreshedAt = Date.now();
 let selected = []; // ranges, during a refresh
@@ -61,9 +62,12 @@ function receive(answer) {
   const away = answer.status === 503 && answer.response?.getElementById("away");
   if (answer.status !== 200 && !away || !answer.response) {
     failures++;
+    refusal = refusalOf(answer);
+    showAge();
     return;
   }
   failures = 0;
+  refusal = "";
   // Another process may have answered, with figures that are a bit older than those on the page.
   // What is much older is of a clock that was set back.
   const older = Number(root.dataset.sampled) - Number(answer.getResponseHeader("X-Sampled-At"));
@@ -76,6 +80,12 @@ function receive(answer) {
     return;
   }
   show(answer.response);
+}
+
+// refusalOf is what an answer says instead of the page; empty if there was none.
+function refusalOf(answer) {
+  const said = answer.response?.getElementById("problem")?.textContent.trim().replace(/\.$/, "");
+  return said || answer.status && `The answer was ${answer.status}` || "";
 }
 
 // endSession leaves the page as it is, and offers to come back to it.
@@ -228,11 +238,13 @@ function zoneOf(at) {
 // showAge says since when the page has not been refreshed, if it should have been.
 function showAge() {
   const age = Date.now() - refreshedAt;
-  const stale = wanted() && age > Math.max(10_000, 2.5 * every);
-  document.body.classList.toggle("stale", stale);
+  const stale = wanted() && (refusal || age > Math.max(10_000, 2.5 * every));
+  document.body.classList.toggle("stale", Boolean(stale));
   staleNotice.hidden = !stale;
   if (stale) {
-    staleNotice.textContent = `Not refreshed for ${Math.round(age / 1000)} s: web does not answer. ` +
+    const seconds = `${Math.round(age / 1000)} s`;
+    staleNotice.textContent = refusal ? `${refusal}. What stands here is of ${seconds} ago.` :
+      `Not refreshed for ${seconds}: web does not answer. ` +
       "What stands here is from before that. It goes on by itself.";
   }
 }
