@@ -259,3 +259,36 @@ func TestProblemsLeadToWhatTheyAreAbout(t *testing.T) {
 		assert.Contains(t, body, `href="./`+to+`"`)
 	}
 }
+
+// TestFiguresAreNotAnnounced has the figures change, and then what is wrong.
+func TestFiguresAreNotAnnounced(t *testing.T) {
+	d := consoletest.New(t, rdbtest.Embedded(t), consoletest.Showing(consoletest.Trouble()))
+	root := d.As(webtest.RootKey)
+	for path, want := range map[string]string{
+		"":                   " critical: events-dropped, search. warning: stalled, search. warning: behind, fraud. note: quiet, invoices.",
+		"subscribers/search": "search is stalled. critical: events-dropped, search. warning: stalled, search.",
+	} {
+		assert.Equal(t, want, announced(t, root.Send(path, nil).Body.String()), path)
+	}
+	d.Live.Change(func(f *overview.Figures) { f.Problems = nil })
+	assert.Equal(t, "Nothing is wrong.", announced(t, root.Send("", nil).Body.String()))
+}
+
+// announced is what a page has in regions of role status that a refresh changes.
+func announced(t *testing.T, text string) (all string) {
+	t.Helper()
+	document, err := html.Parse(strings.NewReader(text))
+	require.NoError(t, err)
+	live := func(n *html.Node) bool { _, is := attributesOf(n)["data-live"]; return is }
+	for n := range document.Descendants() {
+		if attributesOf(n)["role"] != "status" || !live(n) && !slices.ContainsFunc(slices.Collect(n.Ancestors()), live) {
+			continue
+		}
+		for part := range n.Descendants() {
+			if part.Type == html.TextNode {
+				all += part.Data
+			}
+		}
+	}
+	return all
+}

@@ -121,21 +121,6 @@ func TestADefinitionStaysOpen(t *testing.T) {
 	assert.True(t, ask[bool](b, open))
 }
 
-func TestRowsStayWhereThePointerIs(t *testing.T) {
-	b := watch(t, consoletest.Trouble(), "subscribers")
-	require.Equal(t, "subscriber-search", ask[string](b, firstRow))
-	b.point("#subscriber-search td")
-	b.desk.Live.Change(func(f *overview.Figures) {
-		subscriber(f, "search").State, subscriber(f, "search").Queued = overview.OK, 0
-	})
-	b.refresh()
-	assert.Equal(t, "subscriber-search", ask[string](b, firstRow), "the pointer is in the table")
-	assert.Equal(t, "0", ask[string](b, search))
-	b.point("h1")
-	b.refresh()
-	assert.Equal(t, "subscriber-fraud", ask[string](b, firstRow))
-}
-
 func TestNoControlMovesUnderThePointer(t *testing.T) {
 	b := watch(t, consoletest.Calm(), "subscribers")
 	b.desk.Fill()
@@ -290,4 +275,24 @@ func TestAPageThatNeedsRedisStaysWhileItIsAway(t *testing.T) {
 	assert.Equal(t, "Tokens", b.text("h1"))
 	assert.Regexp(t, "^✖ [0-9]+ · Tokens · ", ask[string](b, "document.title"))
 	assert.NotEmpty(t, b.text("main table"))
+}
+
+func TestAPageThatIsNoLongerThereSaysWhy(t *testing.T) {
+	d := serve(t, consoletest.Showing(consoletest.Empty()))
+	d.Fill()
+	b := open(t, d)
+	b.clockwork()
+	b.logIn(webtest.RootKey)
+	require.Equal(t, http.StatusOK, b.visit("subscribers/shop"))
+	b.await("timers.size > 0")
+	d.RequireDone(consoletest.Shop, "DELETE", "/subscriber", "")
+	b.expect("404 (Not Found)")
+	b.do("elapse();")
+	b.await("!stale.hidden")
+	assert.Regexp(t, `^404 Not Found: There is no subscriber shop\. What stands here is of \d+ s ago\.$`, b.text("#stale"))
+	assert.Equal(t, "shop", b.text("h1"), "the page stays")
+
+	d.RequireDone(consoletest.Shop, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://shop.example/events"}`)
+	b.refresh()
+	assert.True(t, ask[bool](b, "stale.hidden"))
 }

@@ -14,6 +14,7 @@ const staleNotice = document.getElementById("stale");
 let timer = 0;
 let request = null;
 let failures = 0;
+let refusal = ""; // why web does not show the page any more, in its words
 let paused = every === 0;
 let refreshedAt = Date.now();
 let selected = []; // ranges, during a refresh
@@ -61,9 +62,12 @@ function receive(answer) {
   const away = answer.status === 503 && answer.response?.getElementById("away");
   if (answer.status !== 200 && !away || !answer.response) {
     failures++;
+    refusal = refusalOf(answer);
+    showAge();
     return;
   }
   failures = 0;
+  refusal = "";
   // Another process may have answered, with figures that are a bit older than those on the page.
   // What is much older is of a clock that was set back.
   const older = Number(root.dataset.sampled) - Number(answer.getResponseHeader("X-Sampled-At"));
@@ -76,6 +80,12 @@ function receive(answer) {
     return;
   }
   show(answer.response);
+}
+
+// refusalOf is what an answer says instead of the page; empty if there was none.
+function refusalOf(answer) {
+  const said = answer.response?.getElementById("problem")?.textContent.trim().replace(/\.$/, "");
+  return said || answer.status && `The answer was ${answer.status}` || "";
 }
 
 // endSession leaves the page as it is, and offers to come back to it.
@@ -169,16 +179,37 @@ function isSelected(node) {
 }
 
 // keepOrder gives the rows of a table the order that they have on the page while somebody points at
-// it, is in it, or has selected a part of it.
+// it, is in it, or has selected a part of it. A row without an id stands for its place in the
+// table, as the times of a chart do, and is where the answer has it.
 function keepOrder(old, fresh) {
-  const bodies = fresh.querySelectorAll("tbody");
-  old.querySelectorAll("tbody").forEach((body, i) => {
-    const inUse = body.matches(":hover") || body.contains(document.activeElement) || isSelected(body);
+  const bodies = tableBodies(fresh);
+  tableBodies(old).forEach((body, i) => {
+    const inUse = isPointedAt(body) || isSelected(body);
     if (inUse && bodies[i]) {
       const known = new Map([...bodies[i].rows].map((row) => [row.id, row]));
-      bodies[i].prepend(...[...body.rows].map((row) => known.get(row.id)).filter(Boolean));
+      const rows = [...body.rows].filter((row) => row.id);
+      bodies[i].prepend(...rows.map((row) => known.get(row.id) ?? gone(row)).filter(Boolean));
     }
   });
+}
+
+function tableBodies(region) {
+  return region.matches("tbody") ? [region] : [...region.querySelectorAll("tbody")];
+}
+
+function isPointedAt(element) {
+  return element.matches(":hover") || element.contains(document.activeElement);
+}
+
+// gone keeps a row that the answer does not have, for as long as somebody points at it or is in it:
+// else a click that was meant for it would be one on the row that took its place.
+function gone(row) {
+  if (!isPointedAt(row)) {
+    return null;
+  }
+  const kept = row.cloneNode(true);
+  kept.classList.add("gone");
+  return kept;
 }
 
 // localize writes times of day in the time zone of whoever looks, if that is what they chose.
@@ -207,11 +238,13 @@ function zoneOf(at) {
 // showAge says since when the page has not been refreshed, if it should have been.
 function showAge() {
   const age = Date.now() - refreshedAt;
-  const stale = wanted() && age > Math.max(10_000, 2.5 * every);
-  document.body.classList.toggle("stale", stale);
+  const stale = wanted() && (refusal || age > Math.max(10_000, 2.5 * every));
+  document.body.classList.toggle("stale", Boolean(stale));
   staleNotice.hidden = !stale;
   if (stale) {
-    staleNotice.textContent = `Not refreshed for ${Math.round(age / 1000)} s: web does not answer. ` +
+    const seconds = `${Math.round(age / 1000)} s`;
+    staleNotice.textContent = refusal ? `${refusal}. What stands here is of ${seconds} ago.` :
+      `Not refreshed for ${seconds}: web does not answer. ` +
       "What stands here is from before that. It goes on by itself.";
   }
 }
