@@ -158,6 +158,29 @@ func TestStaleSettingsShowBothVersions(t *testing.T) {
 	assert.Contains(t, d.Do(shop, "GET", "/subscriber", "").Body, `"max":200`)
 }
 
+// TestADeletionCancelsNoMoreJobsThanItSaid has jobs enqueued while somebody reads what would be
+// cancelled: two jobs of the scene have not ended.
+func TestADeletionCancelsNoMoreJobsThanItSaid(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	b := d.As(shop)
+	const path = "job-types/invoice/delete"
+	page := b.Send(path, nil).Body.String()
+	for _, button := range []string{"cancel 2 jobs</button>", "cancel 3 jobs</button>"} {
+		require.Contains(t, page, button)
+		form := consoletest.Fields(page)
+		form.Set("name", "invoice")
+		b.Submit("job-types/invoice/enqueue", "data", "{}")
+		w := b.Send(path, form)
+		page = w.Body.String()
+		require.Equal(t, http.StatusConflict, w.Code)
+		assert.Contains(t, wrongWith(page)[""], "Nothing was done: jobs were enqueued meanwhile.")
+	}
+	assert.Contains(t, wrongWith(page)[""], "cancel 4 jobs now, not 3.")
+	form := consoletest.Fields(page)
+	form.Set("name", "invoice")
+	assert.Equal(t, http.StatusSeeOther, b.Send(path, form).Code)
+}
+
 func TestATokenIsShownOnceAndMadeOnce(t *testing.T) {
 	redis, now := rdbtest.Embedded(t), time.Now()
 	d := consoletest.Full(t, redis, func(c *console.Config) { c.Now = func() time.Time { return now } })

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -76,5 +77,25 @@ func TestEachPageIsUsableByAll(t *testing.T) {
 		d.Live.Change(func(f *overview.Figures) { *f = figures })
 		b.visit("")
 		b.requireUsable("overview-"+name, true)
+	}
+}
+
+// TestLongNamesFit has the longest names that the bus takes, of one word.
+func TestLongNamesFit(t *testing.T) {
+	d := serve(t, consoletest.Showing(consoletest.Trouble()))
+	d.Fill()
+	topic, label := strings.Repeat("m", 64), strings.Repeat("l", 300)
+	d.RequireDone(consoletest.Warehouse, "POST", "/topics/"+topic, webtest.EventText(1))
+	made := d.Do(consoletest.Shop, "POST", "/state-machines/parcel/labels/"+label+"?wait=0", `{"metadata":{}}`)
+	require.Equal(t, http.StatusCreated, made.Status, made.Body)
+	b := open(t, d)
+	b.logIn(webtest.RootKey)
+	for _, path := range []string{
+		"topics/" + topic, "topics/" + topic + "/delete", "machines/parcel", "machines/parcel/labels/" + label,
+		"machines/parcel/labels/" + label + "/delete", "machines/parcel/labels/" + label + "/evaluate",
+		"machines/parcel/labels/" + label + "/metadata",
+	} {
+		require.Equal(t, http.StatusOK, b.visit(path), path)
+		b.requireUsable("long-"+strings.NewReplacer(topic, "m", label, "l").Replace(path), false)
 	}
 }

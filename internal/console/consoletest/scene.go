@@ -148,6 +148,12 @@ func (d *Desk) move() {
 	for name, metadata := range map[string]string{"p1": Data, "p2": `{"go":true}`, "p3": `{"go":true,"send":true}`} {
 		d.require(http.StatusCreated, Shop, "POST", "/state-machines/parcel/labels/"+name+"?wait=0", `{"metadata":`+metadata+`}`)
 	}
+	d.Work()
+}
+
+// Work has workers do what the state machines have to do.
+func (d *Desk) Work() {
+	d.T.Helper()
 	client := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	d.T.Cleanup(client.Close)
 	workers := machinestest.Beside(d.T, d.Partitions(), client)

@@ -13,7 +13,6 @@ import (
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
 	"routemaster/internal/format"
-	"routemaster/internal/overview"
 )
 
 func loadTokens(v *page.Visit) (any, error) {
@@ -21,23 +20,52 @@ func loadTokens(v *page.Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	topics, subscribers := map[string]int{}, map[string]overview.Subscriber{}
+	topics, queued := map[string]int{}, map[string]int64{}
 	for _, t := range v.Figures.Topics {
 		topics[t.Publisher]++
 	}
 	for _, s := range v.Figures.Subscribers {
-		subscribers[s.Name] = s
+		queued[s.Name] = s.Queued
+	}
+	named := byName(all)
+	var held map[string]int64
+	if len(named) < len(all) { // while a token is being changed: the figures know names only
+		if held, err = queues(v); err != nil {
+			return nil, err
+		}
 	}
 	rows := make([]view.Token, len(all))
 	for i, t := range all {
 		name := page.PublicName(t)
-		s, subscribed := subscribers[name]
-		rows[i] = view.Token{Name: name, ID: page.TokenID(t.Token), Topics: topics[name], Subscribed: subscribed, Queued: s.Queued}
+		waits, subscribed := queued[name]
+		if named[name] > 1 {
+			waits, subscribed = held[t.Token]
+		}
+		rows[i] = view.Token{Name: name, ID: page.TokenID(t.Token), Topics: topics[name], Subscribed: subscribed, Queued: waits}
 		if t.LastUsedAt > 0 {
 			rows[i].Used = time.UnixMilli(t.LastUsedAt)
 		}
 	}
 	return view.Tokens.Page(rows, query(v)), nil
+}
+
+// byName is how many tokens each name has.
+func byName(all []client.Token) map[string]int {
+	named := map[string]int{}
+	for _, t := range all {
+		named[page.PublicName(t)]++
+	}
+	return named
+}
+
+// queues are how many events wait for each token that a subscription belongs to.
+func queues(v *page.Visit) (map[string]int64, error) {
+	all, err := v.Bus.Subscriptions(v.Context())
+	held := map[string]int64{}
+	for _, s := range all {
+		held[s.Subscriber] = s.Queued
+	}
+	return held, err
 }
 
 // newTokenPage is what the page that makes a token shows: the form, or the token, once.
@@ -90,7 +118,11 @@ const revokePath = "tokens/{token}/revoke"
 var revoke = page.Question{
 	Path: revokePath, Calls: "DELETE /api_tokens/{token}", For: page.Root, Back: "tokens",
 	Ask: func(v *page.Visit) (c view.Confirm, err error) {
-		t, err := tokenByID(v)
+		t, named, err := tokenByID(v)
+		if err != nil {
+			return c, err
+		}
+		held, err := queues(v)
 		if err != nil {
 			return c, err
 		}
@@ -100,14 +132,19 @@ var revoke = page.Question{
 			Effects: []string{"Its requests are refused from now on, and its sessions of the console end."},
 			Command: view.Command("DELETE", "/api_tokens/$OLD_TOKEN", nil),
 		}
-		i := slices.IndexFunc(v.Figures.Subscribers, func(s overview.Subscriber) bool { return s.Name == name })
-		if i >= 0 {
-			c.Effects = append(c.Effects, "Its subscription goes with it, and its queue of "+format.Plural(v.Figures.Subscribers[i].Queued, "event")+".")
+		if named > 1 {
+			which := "It is that with the fingerprint " + page.TokenID(t.Token) + ", of " + format.Plural(int64(named), "token") + " of this name."
+			c.Effects = slices.Insert(c.Effects, 0, which)
+		}
+		if queued, subscribed := held[t.Token]; subscribed {
+			c.Effects = append(c.Effects, "Its subscription goes with it, and its queue of "+format.Plural(queued, "event")+".")
+		} else {
+			c.Effects = append(c.Effects, "No subscription goes with it.")
 		}
 		return c, nil
 	},
 	Do: func(v *page.Visit) (answer page.Answer, err error) {
-		t, err := tokenByID(v)
+		t, _, err := tokenByID(v)
 		if err != nil {
 			return answer, err
 		}
@@ -115,15 +152,16 @@ var revoke = page.Question{
 	},
 }
 
-func tokenByID(v *page.Visit) (t client.Token, err error) {
+// tokenByID is the token that a page is about, and how many have its name.
+func tokenByID(v *page.Visit) (t client.Token, named int, err error) {
 	all, err := v.Bus.Tokens(v.Context())
 	if err != nil {
-		return t, err
+		return t, 0, err
 	}
 	id := v.Path("token")
 	i := slices.IndexFunc(all, func(t client.Token) bool { return page.TokenID(t.Token) == id })
 	if i < 0 {
-		return t, page.Refuse(http.StatusNotFound, "", "There is no such token.")
+		return t, 0, page.Refuse(http.StatusNotFound, "", "There is no such token.")
 	}
-	return all[i], nil
+	return all[i], byName(all)[page.PublicName(all[i])], nil
 }

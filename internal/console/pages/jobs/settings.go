@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"routemaster/client/jobs"
 	"routemaster/internal/console/page"
@@ -48,8 +49,11 @@ func submitSettings(v *page.Visit) (answer page.Answer, err error) {
 	})
 }
 
-// cancelJobs is the field of a form that says that jobs were counted which go with their type.
+// cancelJobs is the field of a form that has how many jobs it says go with their type.
 const cancelJobs = "cancel"
+
+// unended are the jobs of a type that its deletion cancels.
+func unended(t jobs.TypeInfo) int64 { return t.Counts.Queued + t.Counts.InProgress }
 
 // deleteType asks before a job type is deleted, with the jobs that have not ended.
 var deleteType = page.Question{
@@ -64,18 +68,28 @@ var deleteType = page.Question{
 			Effects: []string{"No job of it can be enqueued any more. Jobs that have ended are kept for as long as before."},
 			Command: view.Command(http.MethodDelete, view.Path("v2", "job-types", t.Name), nil),
 		}
-		if open := t.Counts.Queued + t.Counts.InProgress; open > 0 {
+		if open := unended(t); open > 0 {
 			c.Button += " and cancel " + format.Plural(open, "job")
 			c.Effects = append(c.Effects, "What has not ended is cancelled: "+format.Plural(open, "job")+". Services may do what they have begun all the same.")
-			c.Hidden = append(c.Hidden, view.Hidden{Name: cancelJobs, Value: "yes"})
+			c.Hidden = append(c.Hidden, view.Hidden{Name: cancelJobs, Value: strconv.FormatInt(open, 10)})
 			c.Command = view.Command(http.MethodDelete, view.Path("v2", "job-types", t.Name)+"?force=true", nil)
 		}
 		return c, nil
 	},
-	Do: func(v *page.Visit) (page.Answer, error) {
-		remove, name := jobs.New(v.Bus).DeleteType, v.Path("type")
-		if v.Form(cancelJobs) != "" {
-			remove = jobs.New(v.Bus).DeleteTypeAndJobs
+	Do: func(v *page.Visit) (answer page.Answer, err error) {
+		all, name := jobs.New(v.Bus), v.Path("type")
+		t, err := all.Type(v.Context(), name)
+		if err != nil {
+			return answer, err
+		}
+		shown, _ := strconv.ParseInt(v.Form(cancelJobs), 10, 64) // 0 if it said of none
+		if open := unended(t); open > shown {
+			return answer, page.Refuse(http.StatusConflict, "",
+				"Nothing was done: jobs were enqueued meanwhile. It would cancel "+format.Plural(open, "job")+" now, not "+format.Count(shown)+".")
+		}
+		remove := all.DeleteType
+		if shown > 0 {
+			remove = all.DeleteTypeAndJobs
 		}
 		return page.SeeOther("Deleted the job type "+name+".", typesPath), remove(v.Context(), name)
 	},

@@ -83,6 +83,10 @@ func (p labelPage) TriggerWhat(t machines.Trigger) string {
 	return t.Type
 }
 
+// MoveNumber tells a move, of which the list has the latest first, from all others of the label: a
+// refresh knows its row by it.
+func (p labelPage) MoveNumber(i int) int64 { return p.History.Value.Count - int64(i) }
+
 // MoveWhy is why a label has moved, in words.
 func (p labelPage) MoveWhy(m machines.Move) string {
 	switch {
