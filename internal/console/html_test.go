@@ -62,14 +62,12 @@ var anyTime = regexp.MustCompile(`<time[^>]*>[^<]*</time>`)
 // takes from the head. Times are left out: some are later each time a page is made.
 func live(t *testing.T, text string) map[string]string {
 	t.Helper()
-	document, err := html.Parse(strings.NewReader(text))
-	require.NoError(t, err)
+	document := parse(t, text)
 	all := map[string]string{}
 	for n := range document.Descendants() {
 		attributes := attributesOf(n)
-		_, isLive := attributes["data-live"]
 		switch {
-		case isLive:
+		case isLive(n):
 			all[attributes["id"]] = anyTime.ReplaceAllString(textOf(t, n), "<time>")
 		case n.Data == "html":
 			all["sampled"] = attributes["data-sampled"]
@@ -78,6 +76,18 @@ func live(t *testing.T, text string) map[string]string {
 		}
 	}
 	return all
+}
+
+func parse(t *testing.T, text string) *html.Node {
+	t.Helper()
+	document, err := html.Parse(strings.NewReader(text))
+	require.NoError(t, err)
+	return document
+}
+
+// isLive is whether a refresh changes an element.
+func isLive(n *html.Node) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "data-live" })
 }
 
 func attributesOf(n *html.Node) map[string]string {
@@ -144,8 +154,7 @@ func requireClean(t *testing.T, what, text string, depth int) {
 		assert.NotContains(t, text, never, what)
 	}
 	assert.NotRegexp(t, onePlural, text, what)
-	document, err := html.Parse(strings.NewReader(text))
-	require.NoError(t, err)
+	document := parse(t, text)
 	ids, headings, refreshed, typing := map[string]bool{}, 0, false, false
 	for n := range document.Descendants() {
 		if n.Type != html.ElementNode {
@@ -163,8 +172,7 @@ func requireClean(t *testing.T, what, text string, depth int) {
 			assert.False(t, ids[id], "%s has the id %s twice", what, id)
 			ids[id] = true
 		}
-		_, live := attributes["data-live"]
-		refreshed = n.Data != "main" && (refreshed || live)
+		refreshed = n.Data != "main" && (refreshed || isLive(n))
 		assert.False(t, refreshed && attributes["class"] == "actions", "%s: a refresh moves the actions", what)
 		typing = typing || isTypedInto(n)
 		if n.Data == "script" {
@@ -277,11 +285,9 @@ func TestFiguresAreNotAnnounced(t *testing.T) {
 // announced is what a page has in regions of role status that a refresh changes.
 func announced(t *testing.T, text string) (all string) {
 	t.Helper()
-	document, err := html.Parse(strings.NewReader(text))
-	require.NoError(t, err)
-	live := func(n *html.Node) bool { _, is := attributesOf(n)["data-live"]; return is }
+	document := parse(t, text)
 	for n := range document.Descendants() {
-		if attributesOf(n)["role"] != "status" || !live(n) && !slices.ContainsFunc(slices.Collect(n.Ancestors()), live) {
+		if attributesOf(n)["role"] != "status" || !isLive(n) && !slices.ContainsFunc(slices.Collect(n.Ancestors()), isLive) {
 			continue
 		}
 		for part := range n.Descendants() {

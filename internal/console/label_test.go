@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/html"
 
 	"routemaster/internal/console/consoletest"
 	"routemaster/internal/rdb/rdbtest"
@@ -18,12 +17,9 @@ import (
 // left out too: they stay, because no button may move under the pointer.
 func fixed(t *testing.T, text string) string {
 	t.Helper()
-	document, err := html.Parse(strings.NewReader(text))
-	require.NoError(t, err)
+	document := parse(t, text)
 	for _, n := range slices.Collect(document.Descendants()) {
-		attributes := attributesOf(n)
-		_, live := attributes["data-live"]
-		if live || attributes["class"] == "actions" {
+		if isLive(n) || attributesOf(n)["class"] == "actions" {
 			n.Parent.RemoveChild(n)
 		}
 	}

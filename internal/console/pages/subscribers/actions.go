@@ -3,7 +3,6 @@ package subscribers
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +56,7 @@ func (a action) page() page.Page {
 			to := cmp.Or(a.back, subscriberPath)
 			answer := page.SeeOther(message, to, v.Names(to)...)
 			if to == lettersPath && h.ID != "" { // they are of one token
-				answer.Query = "?" + url.Values{"id": {h.ID}}.Encode()
+				answer.Query = "?id=" + h.ID
 			}
 			return answer, nil
 		},
