@@ -55,7 +55,7 @@ func applyMachines(ctx context.Context, client *topics.Client, next *machines.De
 	retryUntilAccepted(ctx, func(ctx context.Context) error {
 		version, err := client.Apply(ctx, next, nil)
 		switch {
-		case errors.Is(err, bus.ErrUnavailable):
+		case errors.Is(err, bus.ErrUnavailable) || ctx.Err() != nil:
 			return err
 		case err != nil:
 			log.Error("could not apply ROUTEMASTER_MACHINES", "error", err)

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -227,6 +230,28 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 	again, err := stats.Of(st).Counters(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counters, again, "what is stored is not counted again")
+}
+
+// TestAFlushThatHasBegunGoesOn stops the loop between the two steps of a flush.
+func TestAFlushThatHasBegunGoesOn(t *testing.T) {
+	engine := miniredis.RunT(t)
+	st := storetest.Open(t, &rdbtest.Server{URL: "redis://" + engine.Addr()})
+	var log bytes.Buffer
+	r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.NewTextHandler(&log, nil)))
+	r.Published("widgets", "shop--1", 1, 10, "alice--1")
+	ctx, stop := context.WithCancel(t.Context())
+	engine.Server().SetPreHook(func(_ *server.Peer, cmd string, _ ...string) bool {
+		if cmd == "HGETALL" { // of the names of the tokens
+			stop()
+		}
+		return false
+	})
+	r.Run(ctx, time.Millisecond)
+	assert.Empty(t, log.String())
+	counters, err := stats.Of(st).Counters(t.Context())
+	require.NoError(t, err)
+	name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: "shop"})
+	assert.Equal(t, int64(1), counters[name])
 }
 
 func TestLabelsAreBounded(t *testing.T) {

@@ -56,7 +56,7 @@ func (s *Scheduler) Tick(ctx context.Context) error {
 		return err
 	}
 	for _, of := range schedules {
-		if err := s.enqueueDue(ctx, of, now); errors.Is(err, bus.ErrUnavailable) {
+		if err := s.enqueueDue(ctx, of, now); errors.Is(err, bus.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		} else if err != nil { // the next look tries again; others must not wait for that
 			s.log.Error("could not enqueue the job of a schedule", "job_type", of.Type.Name, "error", err)

@@ -1,10 +1,13 @@
 package housekeeping_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +37,26 @@ func TestEachTimeIsEnqueuedOnceOverAllWorkers(t *testing.T) {
 		assert.Equal(t, clock(t, "10:02:00"), job.RunAfter, "it was enqueued as the minute began")
 		assert.Empty(t, s.logged.String())
 	})
+}
+
+// TestAStopIsNoFailureOfASchedule stops a worker as it is about to enqueue a job.
+func TestAStopIsNoFailureOfASchedule(t *testing.T) {
+	t.Parallel()
+	engine := miniredis.RunT(t)
+	s := newShop(t, &rdbtest.Server{URL: "redis://" + engine.Addr()})
+	s.Add("every", scheduled("*/2 * * * *"))
+	s.Now = clock(t, "10:02:00")
+	ctx, stop := context.WithCancel(t.Context())
+	engine.Server().SetPreHook(func(_ *server.Peer, cmd string, arguments ...string) bool {
+		if cmd == "HGETALL" && arguments[0] == s.Keys.Type("every") { // it is the last that is read
+			stop()
+		}
+		return false
+	})
+	require.ErrorIs(t, s.scheduler().Tick(ctx), context.Canceled)
+	assert.Empty(t, s.logged.String())
+	require.NoError(t, s.scheduler().Tick(t.Context()))
+	assert.Equal(t, "10:02:00", s.enqueued("every", "10:02:00"))
 }
 
 // TestClocksAreSet ticks when the clock shows one time after another.
