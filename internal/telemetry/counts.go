@@ -83,8 +83,8 @@ func sum(a, b int64) int64 {
 }
 
 // Run flushes the counters at an interval until the context is done. Call [Recorder.Flush] once
-// more at the end. A flush that has begun goes on, for 3 s at most: if it were abandoned, Redis might
-// have added what the last flush would add again.
+// more at the end. A flush that has begun goes on, for 3 s at most: if it were abandoned, Redis
+// might have added what the last flush would add again.
 func (r *Recorder) Run(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
