@@ -41,6 +41,16 @@ func TestTwoTokensOfOneNameAreToldApart(t *testing.T) {
 		assert.True(t, loses(search))
 		assert.False(t, loses(other))
 
+		const none = "The token you are logged in with has no subscription."
+		for token, lacks := range map[string]bool{search: false, other: true} {
+			b := d.As(token)
+			shown := b.Send("subscribers/search", nil).Body.String()
+			assert.Equal(t, lacks, strings.Contains(shown, none))
+			assert.Contains(t, shown, ">Topics</h2>")
+			asks := b.Send("subscribers/search/retry", nil)
+			assert.Equal(t, lacks, asks.Code == http.StatusNotFound && strings.Contains(asks.Body.String(), none))
+		}
+
 		status, _ := root.Submit("tokens/"+page.TokenID(other)+"/revoke", "name", "search")
 		assert.Equal(t, http.StatusSeeOther, status)
 		assert.Equal(t, http.StatusOK, d.Do(search, "GET", "/subscriber", "").Status)

@@ -18,7 +18,7 @@ import (
 const underPointer = `document.querySelector("tbody tr:hover")?.id`
 
 func TestRowsStayWhereThePointerIs(t *testing.T) {
-	for path, list := range map[string]string{"subscribers": "#list tbody", "": "#subscriber-rows"} {
+	for path, list := range map[string]string{"subscribers": "#list tbody", "": "#subscribers-rows"} {
 		b := watch(t, consoletest.Trouble(), path)
 		first := `document.querySelector("` + list + ` tr").id`
 		require.Equal(t, "subscriber-search", ask[string](b, first), path)

@@ -68,6 +68,9 @@ func holderOf(v *page.Visit) (holder, error) {
 	}
 	switch len(some) {
 	case 0:
+		if !v.Root { // another token of its name may have one
+			return holder{}, page.Refuse(http.StatusNotFound, "", "The token you are logged in with has no subscription.")
+		}
 		return holder{}, page.Refuse(http.StatusNotFound, "", name+" has no subscription.")
 	case 1:
 		return some[0], nil
