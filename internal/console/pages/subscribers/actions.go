@@ -55,8 +55,8 @@ func (a action) page() page.Page {
 			}
 			to := cmp.Or(a.back, subscriberPath)
 			answer := page.SeeOther(message, to, v.Names(to)...)
-			if to == lettersPath && h.ID != "" { // they are of one token
-				answer.Query = "?id=" + h.ID
+			if to == lettersPath { // they are of one token
+				answer.Query = h.TokenQuery()
 			}
 			return answer, nil
 		},

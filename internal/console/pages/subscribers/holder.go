@@ -16,6 +16,14 @@ type holder struct {
 	token    string
 }
 
+// TokenQuery is the query of a page that is about this token alone; empty if the path says it all.
+func (h holder) TokenQuery() string {
+	if h.ID == "" {
+		return ""
+	}
+	return "?id=" + h.ID
+}
+
 // holders returns the subscribers of a name that the visitor may see all of: its own, or for root
 // all, which are two while a token is being changed.
 func holders(v *page.Visit, name string) ([]holder, error) {
