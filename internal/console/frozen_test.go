@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,24 @@ func TestAPartOfAPageFailsAlone(t *testing.T) {
 		assert.Equal(t, http.StatusOK, w.Code, path)
 		assert.Contains(t, w.Body.String(), "the bus did not answer", path)
 	}
+}
+
+// TestARefreshSaysWhatItCouldNotRead has the API break off once a page is shown: its lists stay as
+// they are, and would pass for the present.
+func TestARefreshSaysWhatItCouldNotRead(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	b := d.As(shop)
+	const path, says = "subscribers/shop", "Its queue and settings could not be read"
+	shown := live(t, b.Send(path, nil).Body.String())
+	d.Break("/subscriber")
+	said := false
+	for id, text := range live(t, b.Send(path, nil, "X-Refresh", "1").Body.String()) {
+		if strings.Contains(text, says) {
+			said = true
+			assert.Contains(t, shown, id, "else live.js has nowhere to put it")
+		}
+	}
+	assert.True(t, said)
 }
 
 // TestOnlyATokenIsAskedAbout has the API break off where it says who calls. A token may have been

@@ -16,7 +16,8 @@ let request = null;
 let failures = 0;
 let refusal = ""; // why web does not show the page any more, in its words
 let paused = every === 0;
-let refreshedAt = Date.now();
+let refreshedAt = Date.now(); // or since when it should be again
+let shownAt = refreshedAt; // what the page shows is of then
 let selected = []; // ranges, during a refresh
 
 function wanted() {
@@ -58,8 +59,9 @@ function receive(answer) {
     endSession();
     return;
   }
-  // Web answers, but Redis does not: the page stays, and says so.
-  const away = answer.status === 503 && answer.response?.getElementById("away");
+  // Web answers, but Redis does not: the page stays, and says so. If web has not noticed that yet, or
+  // only this page needs what does not answer, that is empty.
+  const away = answer.status === 503 && answer.response?.querySelector("#away > *");
   if (answer.status !== 200 && !away || !answer.response) {
     failures++;
     refusal = refusalOf(answer);
@@ -79,6 +81,7 @@ function receive(answer) {
   if (!wanted()) {
     return;
   }
+  shownAt = refreshedAt;
   show(answer.response);
 }
 
@@ -242,9 +245,9 @@ function showAge() {
   document.body.classList.toggle("stale", Boolean(stale));
   staleNotice.hidden = !stale;
   if (stale) {
-    const seconds = `${Math.round(age / 1000)} s`;
-    staleNotice.textContent = refusal ? `${refusal}. What stands here is of ${seconds} ago.` :
-      `Not refreshed for ${seconds}: web does not answer. ` +
+    const seconds = (ms) => `${Math.round(ms / 1000)} s`;
+    staleNotice.textContent = refusal ? `${refusal}. What stands here is of ${seconds(Date.now() - shownAt)} ago.` :
+      `Not refreshed for ${seconds(age)}: web does not answer. ` +
       "What stands here is from before that. It goes on by itself.";
   }
 }
