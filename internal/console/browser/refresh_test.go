@@ -277,6 +277,17 @@ func TestAPageThatNeedsRedisStaysWhileItIsAway(t *testing.T) {
 	assert.NotEmpty(t, b.text("main table"))
 }
 
+// TestAPageSaysThatPartOfRedisIsAway has Redis answer for the figures, and not for the page.
+func TestAPageSaysThatPartOfRedisIsAway(t *testing.T) {
+	b := watch(t, consoletest.Calm(), "tokens")
+	b.desk.Break("/api_tokens")
+	b.expect("503 (Service Unavailable)", "503 for ")
+	b.do("elapse();")
+	b.await("!stale.hidden")
+	assert.Regexp(t, `^503 Service Unavailable: .* What stands here is of \d+ s ago\.$`, b.text("#stale"))
+	assert.NotEmpty(t, b.text("main table"))
+}
+
 func TestAPageThatIsNoLongerThereSaysWhy(t *testing.T) {
 	d := serve(t, consoletest.Showing(consoletest.Empty()))
 	d.Fill()
@@ -291,6 +302,12 @@ func TestAPageThatIsNoLongerThereSaysWhy(t *testing.T) {
 	b.await("!stale.hidden")
 	assert.Regexp(t, `^404 Not Found: There is no subscriber shop\. What stands here is of \d+ s ago\.$`, b.text("#stale"))
 	assert.Equal(t, "shop", b.text("h1"), "the page stays")
+	b.do(`
+		const now = Date.now;
+		Date.now = () => now() + 3_600_000; // in another tab
+		document.dispatchEvent(new Event("visibilitychange"));
+	`)
+	b.await(`timers.size > 0 && / is of 36\d\d s ago/.test(stale.textContent)`)
 
 	d.RequireDone(consoletest.Shop, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://shop.example/events"}`)
 	b.refresh()

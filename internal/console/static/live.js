@@ -59,8 +59,8 @@ function receive(answer) {
     endSession();
     return;
   }
-  // Web answers, but Redis does not: the page stays, and says so. If web has not noticed that yet, or
-  // only this page needs what does not answer, that is empty.
+  // Web answers, but Redis does not: the page stays, and says so. It is empty if web has not noticed
+  // that yet, or only this page needs what does not answer.
   const away = answer.status === 503 && answer.response?.querySelector("#away > *");
   if (answer.status !== 200 && !away || !answer.response) {
     failures++;
