@@ -27,7 +27,7 @@ while somebody looks, up to 3.5 s if it is large: with a shorter interval some a
 the rest.
 
 With --once it prints the state of the bus, and exits. If the bus does not know its rates yet, because nobody has looked
-lately and no worker runs, it asks a second time after the interval.`,
+lately and no worker runs, it asks again at the interval, for 5 s.`,
 		Example: "  rtm top -b @production\n  rtm top -b bus.example -t shop--1 --sort oldest --filter '^shop'\n" +
 			"  rtm top -b @production --once --json",
 		Args: arguments(0, 0),

@@ -73,17 +73,22 @@ func Once(ctx context.Context, source Source, o Options, out io.Writer, asJSON b
 	return err
 }
 
-// readRates reads figures, and reads them again after an interval if the bus has no rates at first:
-// then nobody has looked at it lately, and it has no history.
+// ratesTimeout is for how long a bus is asked again that has no rates. A large one takes its next
+// sample after 3.5 s.
+const ratesTimeout = 5 * time.Second
+
+// readRates reads figures, and reads them again at an interval while the bus has no rates: then
+// nobody has looked at it lately, and it has no history.
 func readRates(ctx context.Context, source Source, interval time.Duration) (overview.Figures, error) {
+	began := time.Now()
 	figures, err := source.Read(ctx)
-	if err != nil || figures.Seconds > 0 {
-		return figures, err
+	for err == nil && figures.Seconds == 0 && time.Since(began) < ratesTimeout {
+		select {
+		case <-time.After(interval):
+			figures, err = source.Read(ctx)
+		case <-ctx.Done():
+			return figures, ctx.Err()
+		}
 	}
-	select {
-	case <-time.After(interval):
-		return source.Read(ctx)
-	case <-ctx.Done():
-		return figures, ctx.Err()
-	}
+	return figures, err
 }
