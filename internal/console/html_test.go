@@ -11,12 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/console/consoletest"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/pages"
 	"routemaster/internal/overview"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
+	"routemaster/internal/wire"
 )
 
 // TestEveryPage requires of every page, for everybody and in every state, what no page may lack.
@@ -54,6 +57,19 @@ func TestEveryPage(t *testing.T) {
 			assert.NotContains(t, d.ConsoleLog.String(), "level=ERROR")
 		})
 	}
+}
+
+// TestAnIDStandsOnceOnThePageOfAQueue has a job of housekeeping be queued in each of two partitions,
+// as they are on a cluster: the page has it twice.
+func TestAnIDStandsOnceOnThePageOfAQueue(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "it has one list for both")
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	p := d.Stores.First().Partition()
+	entry := wire.PackJob(bus.Job{Name: bus.JobAutodrop})
+	require.NoError(t, p.LPush(t.Context(), queue.Keys{Namespace: p.Namespace()}.Instant(bus.QueueAux), entry, entry).Err())
+	body := d.As(webtest.RootKey).Send("work/aux", nil).Body.String()
+	assert.Equal(t, 2, strings.Count(body, "<td>autodrop</td>"))
+	requireClean(t, "work/aux", body, 1)
 }
 
 var anyTime = regexp.MustCompile(`<time[^>]*>[^<]*</time>`)
