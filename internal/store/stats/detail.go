@@ -30,7 +30,7 @@ type Detail struct {
 	Fence int64
 	// Blocked is how many lanes a failed batch holds up; zero unless the order is strict.
 	Blocked int
-	// Replays is how many run, or are kept.
+	// Replays is how many there are.
 	Replays int64
 }
 
@@ -108,7 +108,7 @@ func (s *Stats) Detail(ctx context.Context, client bus.Token, now time.Time) (d 
 		Subscriber: parseSubscriber(r.subscriber.Val(), r.sent.Val()), Options: store.ReadOptions(r.options.Val()),
 		Holds: r.holds.after(now), Gap: readGap(r.gap.Val()), Fence: r.lanes.Fence(),
 	}
-	d.Token, d.Queued = r.token, rdb.Integer(r.events.Val(), 0)
+	d.Token, d.Queued, d.Replays = r.token, rdb.Integer(r.events.Val(), 0), r.replays.Val()
 	if n := r.letters.Val(); n > 0 {
 		d.DeadLetters = DeadLetters{Letters: n, Events: rdb.Integer(r.deadEvents.Val(), 0), Bytes: rdb.Integer(r.deadBytes.Val(), 0)}
 	}
@@ -128,8 +128,7 @@ type records struct {
 	heir                     rdb.Reply[string]
 	subscriber, options, gap rdb.Reply[map[string]string]
 	topics                   rdb.PageReply
-	letters                  rdb.Reply[int64]
-	replays                  rdb.Reply[[]string]
+	letters, replays         rdb.Reply[int64]
 	oldest                   rdb.ScoredReply
 	deadEvents, deadBytes    rdb.Reply[string]
 	sent, events, batches    rdb.Reply[string]
@@ -149,7 +148,7 @@ func (s *Stats) readRecords(ctx context.Context, token bus.Token) (r records, er
 			gap:        pipe.HGetAll(ctx, s.keys.Gaps(token)),
 			topics:     rdb.Page(ctx, pipe, s.keys.SubscriberTopics(token), rdb.Set, 0),
 			letters:    pipe.ZCard(ctx, s.keys.DeadLetters(token)),
-			replays:    pipe.SMembers(ctx, s.keys.Replays(token)),
+			replays:    pipe.SCard(ctx, s.keys.Replays(token)),
 			oldest:     pipe.ZRangeWithScores(ctx, s.keys.DeadLetters(token), 0, 0),
 			deadEvents: pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(token)),
 			deadBytes:  pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(token)),
@@ -172,7 +171,7 @@ func (r records) err() error {
 	}
 	return cmp.Or(err, rdb.Wrap("read topics", r.topics.Err()), rdb.Wrap("read gauges", r.events.Err()),
 		rdb.Wrap("read options", r.options.Err()), rdb.Wrap("read gap", r.gap.Err()), rdb.Wrap("read dead letters", r.letters.Err()),
-		rdb.Wrap("list replays", r.replays.Err()))
+		rdb.Wrap("count replays", r.replays.Err()))
 }
 
 // readGap reads the hash of what a gap notice tells; nil if it is empty.

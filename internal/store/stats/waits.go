@@ -55,9 +55,8 @@ func (s *Stats) askStanding(ctx context.Context, pipe rdb.Commands, token bus.To
 	return q
 }
 
-// readQueue reads how many lanes a failed batch holds up, when the next delivery can begin, and how
-// many replays have not expired, in one round trip more if there are other lanes than the default
-// one.
+// readQueue reads how many lanes a failed batch holds up, and when the next delivery can begin, in
+// one round trip more if there are other lanes than the default one.
 func (s *Stats) readQueue(ctx context.Context, d *Detail, r records, now time.Time) error {
 	w, q, heads := waiting{batches: rdb.Integer(r.batches.Val(), 0)}, r.standing, r.standing.heads
 	if len(r.lanes) > 1 {
@@ -80,11 +79,7 @@ func (s *Stats) readQueue(ctx context.Context, d *Detail, r records, now time.Ti
 	}
 	due, turns := make([]rdb.Reply[float64], len(w.comeUp)), make([]rdb.Reply[int64], len(w.comeUp))
 	var failed []rdb.Reply[float64]
-	replays := make([]rdb.Reply[int64], len(r.replays.Val()))
 	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		for i, id := range r.replays.Val() {
-			replays[i] = pipe.Exists(ctx, s.keys.Replay(bus.ReplayID(id)))
-		}
 		for i, c := range w.comeUp {
 			due[i], turns[i] = pipe.ZScore(ctx, s.jobs.Scheduled(bus.QueueMain), c.job), pipe.ZRank(ctx, c.lane, c.job)
 		}
@@ -93,9 +88,6 @@ func (s *Stats) readQueue(ctx context.Context, d *Detail, r records, now time.Ti
 		}
 	})
 	d.Blocked = countFound(failed)
-	for _, found := range replays {
-		d.Replays += found.Val()
-	}
 	if err == nil && isQueued {
 		d.NextDeliveryAt = slices.MaxFunc([]time.Time{w.earliest(due, turns, now), r.holds.Until()}, time.Time.Compare)
 	}
