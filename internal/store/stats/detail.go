@@ -30,7 +30,7 @@ type Detail struct {
 	Fence int64
 	// Blocked is how many lanes a failed batch holds up; zero unless the order is strict.
 	Blocked int
-	// Replays is how many there are.
+	// Replays is how many there are; some of them may have expired.
 	Replays int64
 }
 

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/replay"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
 )
@@ -26,11 +28,11 @@ func TestReplays(t *testing.T) {
 
 		begun := a.Do(alice, "POST", "/subscriber/replays", `{"topic":"widgets","from":1,"to":9}`)
 		require.Equal(t, 202, begun.Status, begun.Body)
-		var first struct{ ID string }
-		require.NoError(t, json.Unmarshal([]byte(begun.Body), &first))
-		assert.JSONEq(t, fmt.Sprintf(`{"id":"%s","topic":"widgets","from":4,"to":9,"events":6}`, first.ID), begun.Body)
+		var done, cancelled struct{ ID string }
+		require.NoError(t, json.Unmarshal([]byte(begun.Body), &done))
+		assert.JSONEq(t, fmt.Sprintf(`{"id":"%s","topic":"widgets","from":4,"to":9,"events":6}`, done.ID), begun.Body)
 		assert.Contains(t, a.Log.String(), `msg="a replay began" request_id=`)
-		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s topic=widgets from=4 to=9 events=6\n", first.ID))
+		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s topic=widgets from=4 to=9 events=6\n", done.ID))
 		assert.Equal(t, 409, a.Problem(alice, "POST", "/subscriber/replays", `{"topic":"widgets","since":0}`).Status, "one runs")
 		_, status := a.settings(alice, "/subscriber")
 		assert.EqualValues(t, 1, status["replays"])
@@ -39,18 +41,24 @@ func TestReplays(t *testing.T) {
 		require.NoError(t, err)
 		listed := a.Do(rootKey, "GET", "/subscribers/alice--1/replays", "").Body
 		assert.Contains(t, listed, `"from":4,"to":9,"next":10,"copied":6,"skipped":0,"state":"done","created_at":`)
-		assert.Contains(t, a.Do(alice, "GET", "/subscriber/batches", "").Body, `"replay":"`+first.ID+`"`)
+		assert.Contains(t, a.Do(alice, "GET", "/subscriber/batches", "").Body, `"replay":"`+done.ID+`"`)
 
 		second := a.Do(rootKey, "POST", "/subscribers/alice--1/replays", `{"topic":"widgets","until":253402300799999}`)
 		require.Equal(t, 202, second.Status, second.Body)
-		require.NoError(t, json.Unmarshal([]byte(second.Body), &first))
+		require.NoError(t, json.Unmarshal([]byte(second.Body), &cancelled))
 		assert.Contains(t, second.Body, `"from":4,"to":10,"events":7`)
-		a.RequireDone(alice, "DELETE", "/subscriber/replays/"+first.ID, "")
-		a.RequireDone(alice, "DELETE", "/subscriber/replays/"+first.ID, "")
+		a.RequireDone(alice, "DELETE", "/subscriber/replays/"+cancelled.ID, "")
+		a.RequireDone(alice, "DELETE", "/subscriber/replays/"+cancelled.ID, "")
 		assert.Contains(t, a.Do(alice, "GET", "/subscriber/replays", "").Body, `"next":4,"copied":0,"skipped":0,"state":"cancelled"`)
-		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s state=cancelled\n", first.ID))
+		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s state=cancelled\n", cancelled.ID))
 		assert.NotContains(t, a.Log.String(), alice)
 		storetest.RequireAllSound(t, a.Stores)
+		for _, want := range []int{2, 1} {
+			_, status := a.settings(alice, "/subscriber")
+			assert.EqualValues(t, want, status["replays"])
+			p := a.Of(alice).Partition()
+			require.NoError(t, p.Del(t.Context(), store.Keys{Namespace: p.Namespace()}.Replay(bus.ReplayID(done.ID))).Err(), "as if it expired")
+		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/replay"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/web/rest"
 )
@@ -13,7 +14,13 @@ import (
 // deliveries go.
 func (h *Handlers) get(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)
-	sub, err := h.at(of).stats.Detail(r.Context(), of, h.Now())
+	p := h.at(of)
+	sub, err := p.stats.Detail(r.Context(), of, h.Now())
+	if err == nil && sub.Replays > 0 { // those that have expired do not count
+		var kept []replay.Replay
+		kept, err = p.replays.List(r.Context(), sub.Token)
+		sub.Replays = int64(len(kept))
+	}
 	view := map[string]any{
 		"topics": append([]bus.TopicName{}, sub.Topics...), "callback": sub.Callback, "uuid": rest.OrNull(sub.UUID),
 		"timeout": sub.Timeout.Milliseconds(), "max": sub.MaxEvents, "status": viewStatus(sub),
