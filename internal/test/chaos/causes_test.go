@@ -23,8 +23,8 @@ const (
 type faults []*fault
 
 // again returns the cause for which an acknowledged batch may be delivered again: the response was
-// lost on its way, a worker was killed before it could complete the batch, or the host stalled and
-// a timeout came first. A worker that cannot reach Redis for a while completes later, so a kill
+// lost on its way or came too late, a worker was killed before it could complete the batch, or the
+// host stalled and a timeout came first. A worker that cannot reach Redis for a while completes later, so a kill
 // explains more; the outage itself is not a cause. The cause is empty if there is none.
 func (all faults) again(subscriber string, first *attempt) (cause string) {
 	from, until := first.arrived.Add(-faultMargin), first.acknowledged.Add(faultMargin)
@@ -102,7 +102,8 @@ func (all faults) late(subscriber string, event *publication, later *attempt) bo
 	return all.disturbed(subscriber, from, until) || all.stalled(from, until)
 }
 
-// disturbed reports whether the proxy of a subscriber had a fault between two times.
+// disturbed reports whether the proxy of a subscriber had a fault between two times, or a response
+// of the subscriber came too late.
 func (all faults) disturbed(subscriber string, from, until time.Time) bool {
 	for _, f := range all {
 		if f.victim == proxyName("workers", subscriber) && f.began.Before(until) && f.ended.Add(faultMargin).After(from) {

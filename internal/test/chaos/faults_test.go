@@ -29,8 +29,11 @@ const (
 	responsesLost faultKind = "responses lost" // the other half
 )
 
-// A fault of the host.
-const stalled faultKind = "stalled"
+// Faults of the host.
+const (
+	stalled faultKind = "stalled"
+	tooLate faultKind = "too late" // a response
+)
 
 // fault is what goes wrong with one process or proxy for a while.
 type fault struct {

@@ -23,6 +23,7 @@ const minEventsPerSecond = 10
 
 // report counts, logs the results, and requires that they are right.
 func (c *chaos) report(long bool) {
+	c.faults = append(c.faults, c.lateResponses()...)
 	var report strings.Builder
 	table := tabwriter.NewWriter(&report, 0, 0, 2, ' ', tabwriter.AlignRight)
 	c.requireDeliveries(table)
@@ -115,13 +116,20 @@ func (c *chaos) reportRecovery(report *strings.Builder) {
 // requireCleanLogs requires that no daemon has logged an error, except about Redis, and that no
 // living worker was taken for dead.
 func (c *chaos) requireCleanLogs() {
+	c.eachLogged(func(daemon, line string) {
+		var entry logEntry
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || !entry.isExplained(c.faults) {
+			c.ledger.complain("%s logged %s", daemon, line)
+		}
+	})
+}
+
+// eachLogged passes on what the daemons have logged, a line at a time.
+func (c *chaos) eachLogged(pass func(daemon, line string)) {
 	for name, daemon := range c.daemons {
 		for _, run := range daemon.runs {
 			for _, line := range run.LogLines() {
-				var entry logEntry
-				if err := json.Unmarshal([]byte(line), &entry); err != nil || !entry.isExplained(c.faults) {
-					c.ledger.complain("%s logged %s", name, line)
-				}
+				pass(name, line)
 			}
 		}
 	}
@@ -130,6 +138,8 @@ func (c *chaos) requireCleanLogs() {
 type logEntry struct {
 	Time              time.Time
 	Level, Msg, Error string
+	Subscriber        string
+	Duration          float64 // in s
 }
 
 // isExplained reports whether faults explain an entry. One about a job that was completed too late

@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 )
@@ -48,6 +50,19 @@ func (all faults) stalled(from, until time.Time) bool {
 		}
 	}
 	return false
+}
+
+// lateResponses returns the responses that came too late for a worker, as the workers say: on a busy host
+// also some of those that the subscriber sent in time. They are as good as lost on their way.
+func (c *chaos) lateResponses() (responses faults) {
+	c.eachLogged(func(_, line string) {
+		var e logEntry
+		if err := json.Unmarshal([]byte(line), &e); err == nil && e.Msg == "failed to deliver" && strings.HasPrefix(e.Error, "no answer within ") {
+			began := e.Time.Add(-time.Duration(e.Duration * float64(time.Second)))
+			responses = append(responses, &fault{kind: tooLate, victim: proxyName("workers", e.Subscriber), began: began, ended: e.Time})
+		}
+	})
+	return responses
 }
 
 // stalls is how often the host stalled, and for how long.
