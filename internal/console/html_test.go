@@ -59,8 +59,8 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// TestAnIDStandsOnceOnThePageOfAQueue has a job of housekeeping be queued in each of two partitions,
-// as they are on a cluster: the page has it twice.
+// TestAnIDStandsOnceOnThePageOfAQueue has a job of housekeeping be queued twice, as it is on a
+// cluster, once in each partition.
 func TestAnIDStandsOnceOnThePageOfAQueue(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "it has one list for both")
 	d := consoletest.Full(t, rdbtest.Embedded(t))
