@@ -24,8 +24,9 @@ type faults []*fault
 
 // again returns the cause for which an acknowledged batch may be delivered again: the response was
 // lost on its way or came too late, a worker was killed before it could complete the batch, or the
-// host stalled and a timeout came first. A worker that cannot reach Redis for a while completes later, so a kill
-// explains more; the outage itself is not a cause. The cause is empty if there is none.
+// host stalled and a timeout came first. A worker that cannot reach Redis for a while completes
+// later, so a kill explains more; the outage itself is not a cause. The cause is empty if there is
+// none.
 func (all faults) again(subscriber string, first *attempt) (cause string) {
 	from, until := first.arrived.Add(-faultMargin), first.acknowledged.Add(faultMargin)
 	if all.disturbed(subscriber, from, until) {
