@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -187,6 +185,11 @@ func TestStepsOfLabelsAreCounted(t *testing.T) {
 	assert.Equal(t, map[bus.Counter]int64{telemetry.LabelSteps("trial", "moved"): 2, telemetry.LabelSteps("trial", "attempted"): 1}, counters)
 }
 
+// publishedBy is the counter of the events that a client has published to the topic of these tests.
+func publishedBy(publisher string) bus.Counter {
+	return bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: publisher})
+}
+
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
@@ -195,8 +198,7 @@ func TestThePublisherOfACounterIsNoSecret(t *testing.T) {
 		r.Flush(t.Context())
 		counters, err := stats.Of(st).Counters(t.Context())
 		require.NoError(t, err)
-		name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: want})
-		assert.Contains(t, counters, name)
+		assert.Contains(t, counters, publishedBy(want))
 		assert.NotContains(t, fmt.Sprint(counters), "secret")
 	}
 }
@@ -223,8 +225,7 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 	r.Flush(ctx)
 	counters, err := stats.Of(st).Counters(ctx)
 	require.NoError(t, err)
-	name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: "shop"})
-	assert.Equal(t, int64(100_000), counters[name])
+	assert.Equal(t, int64(100_000), counters[publishedBy("shop")])
 	assert.Len(t, counters, 20_000, "not more are kept")
 	r.Flush(ctx)
 	again, err := stats.Of(st).Counters(ctx)
@@ -234,24 +235,22 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 
 // TestAFlushThatHasBegunGoesOn stops the loop between the two steps of a flush.
 func TestAFlushThatHasBegunGoesOn(t *testing.T) {
-	engine := miniredis.RunT(t)
-	st := storetest.Open(t, &rdbtest.Server{URL: "redis://" + engine.Addr()})
+	server := rdbtest.Embedded(t)
+	st := storetest.Open(t, server)
 	var log bytes.Buffer
 	r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.NewTextHandler(&log, nil)))
 	r.Published("widgets", "shop--1", 1, 10, "alice--1")
 	ctx, stop := context.WithCancel(t.Context())
-	engine.Server().SetPreHook(func(_ *server.Peer, cmd string, _ ...string) bool {
-		if cmd == "HGETALL" { // of the names of the tokens
+	server.OnCommand(func(name string, _ ...string) {
+		if name == "HGETALL" { // of the names of the tokens
 			stop()
 		}
-		return false
 	})
 	r.Run(ctx, time.Millisecond)
 	assert.Empty(t, log.String())
 	counters, err := stats.Of(st).Counters(t.Context())
 	require.NoError(t, err)
-	name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: "shop"})
-	assert.Equal(t, int64(1), counters[name])
+	assert.Equal(t, int64(1), counters[publishedBy("shop")])
 }
 
 func TestLabelsAreBounded(t *testing.T) {

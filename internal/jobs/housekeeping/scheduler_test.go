@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/alicebob/miniredis/v2/server"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -42,16 +40,15 @@ func TestEachTimeIsEnqueuedOnceOverAllWorkers(t *testing.T) {
 // TestAStopIsNoFailureOfASchedule stops a worker as it is about to enqueue a job.
 func TestAStopIsNoFailureOfASchedule(t *testing.T) {
 	t.Parallel()
-	engine := miniredis.RunT(t)
-	s := newShop(t, &rdbtest.Server{URL: "redis://" + engine.Addr()})
+	server := rdbtest.Embedded(t)
+	s := newShop(t, server)
 	s.Add("every", scheduled("*/2 * * * *"))
 	s.Now = clock(t, "10:02:00")
 	ctx, stop := context.WithCancel(t.Context())
-	engine.Server().SetPreHook(func(_ *server.Peer, cmd string, arguments ...string) bool {
-		if cmd == "HGETALL" && arguments[0] == s.Keys.Type("every") { // it is the last that is read
+	server.OnCommand(func(name string, arguments ...string) {
+		if name == "HGETALL" && arguments[0] == s.Keys.Type("every") { // it is the last that is read
 			stop()
 		}
-		return false
 	})
 	require.ErrorIs(t, s.scheduler().Tick(ctx), context.Canceled)
 	assert.Empty(t, s.logged.String())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -31,6 +32,8 @@ type Server struct {
 	URL string
 	// Raw reads and writes Redis by hand, as an operator would.
 	Raw Raw
+	// engine is the embedded one, if it is that.
+	engine *miniredis.Miniredis
 	// processes are one, those of a cluster's nodes, or none for the embedded engine.
 	processes []*process
 	// isSpent is whether they may have been left in another state than they were in.
@@ -75,7 +78,19 @@ func Embedded(t testing.TB) *Server {
 	if clusters.isSecondRun() {
 		return clusters.lend(t)
 	}
-	return newServer(t, "redis://"+miniredis.RunT(t).Addr()+patiently)
+	engine := miniredis.RunT(t)
+	s := newServer(t, "redis://"+engine.Addr()+patiently)
+	s.engine = engine
+	return s
+}
+
+// OnCommand has a function be called as the embedded engine begins a command, with the command's
+// name in upper case.
+func (s *Server) OnCommand(begins func(name string, arguments ...string)) {
+	s.engine.Server().SetPreHook(func(_ *server.Peer, name string, arguments ...string) (isDone bool) {
+		begins(name, arguments...)
+		return false
+	})
 }
 
 // Real starts a redis-server. It is ended with the test.
