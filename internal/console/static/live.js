@@ -241,8 +241,8 @@ function zoneOf(at) {
 // showAge says since when the page has not been refreshed, if it should have been.
 function showAge() {
   const age = Date.now() - refreshedAt;
-  const stale = wanted() && (refusal || age > Math.max(10_000, 2.5 * every));
-  document.body.classList.toggle("stale", Boolean(stale));
+  const stale = wanted() && (refusal !== "" || age > Math.max(10_000, 2.5 * every));
+  document.body.classList.toggle("stale", stale);
   staleNotice.hidden = !stale;
   if (stale) {
     const seconds = (ms) => `${Math.round(ms / 1000)} s`;

@@ -67,9 +67,9 @@ func (s *Settings) Changes() map[string]any {
 // Ignored is a field that was changed below one that is not checked, and that one: saved, it would
 // be lost. Both are nil if there is none.
 func (s *Settings) Ignored() (field, above *Field) {
-	for i, field := range s.Fields {
-		of, _, below := strings.Cut(field.Name, "/")
-		if below && s.Value(of) == "" && strings.TrimSpace(field.Value) != s.now[i].Value {
+	for i, f := range s.Fields {
+		of, _, below := strings.Cut(f.Name, "/")
+		if below && s.Value(of) == "" && strings.TrimSpace(f.Value) != s.now[i].Value {
 			return &s.Fields[i], s.Field(of)
 		}
 	}
