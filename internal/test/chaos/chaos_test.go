@@ -85,6 +85,7 @@ func testChaos(t *testing.T, newPlace func(c *chaos, seed uint64) place) {
 	for range outages {
 		c.recoverFromAnOutage()
 	}
+	c.keepUpLoad()
 	c.stopTraffic()
 	c.drain(long)
 	c.stopWatch()

@@ -65,6 +65,18 @@ func (l *ledger) attempt(of string, a *attempt) {
 	l.attempts[of] = append(l.attempts[of], a)
 }
 
+// acknowledged is how many events were acknowledged to their publishers.
+func (l *ledger) acknowledged() (events int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.publications {
+		if !p.acknowledged.IsZero() {
+			events++
+		}
+	}
+	return events
+}
+
 // acknowledgedIn are the numbers of the events of some topics that were acknowledged to their
 // publishers.
 func (l *ledger) acknowledgedIn(topics ...string) (numbers []int) {

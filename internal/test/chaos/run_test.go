@@ -155,6 +155,17 @@ func (c *chaos) waitForRecovery(after outage) (took time.Duration) {
 	return took
 }
 
+// minEventsPerSecond is how many events a run must have acknowledged, else it was no load.
+const minEventsPerSecond = 10
+
+// keepUpLoad has the publishers go on until they were load enough: a busy host may be too slow for
+// that in the planned time.
+func (c *chaos) keepUpLoad() {
+	enough := minEventsPerSecond * chaosDuration.Seconds()
+	require.Eventually(c.t, func() bool { return float64(c.ledger.acknowledged()) >= enough },
+		bustest.WaitTimeout, 10*time.Millisecond, "the publishers do not get %v events acknowledged", enough)
+}
+
 // drain waits until everything is delivered, and stops the daemons. In a short run the jobs of
 // killed workers are requeued by the test, while no worker runs that could be taken for dead.
 func (c *chaos) drain(long bool) {
