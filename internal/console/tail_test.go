@@ -47,7 +47,7 @@ func next(t *testing.T, lines chan string) (line string, ok bool) {
 	t.Helper()
 	select {
 	case line, ok = <-lines:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "nothing came")
 	}
 	return line, ok

@@ -111,7 +111,7 @@ func TestWatch(t *testing.T) {
 		select {
 		case err := <-ended:
 			require.NoError(t, err)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("it does not end")
 		}
 		stop()

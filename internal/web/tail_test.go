@@ -45,7 +45,7 @@ func field(t *testing.T, fields chan string) string {
 	select {
 	case text := <-fields:
 		return text
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "nothing came")
 		return ""
 	}
