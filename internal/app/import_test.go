@@ -36,7 +36,8 @@ var plan = []room{
 	{"seal", ""},
 	{"signature", "bus seal"},
 	{"wire", "bus"},
-	{"rdb", "bus groupcommit"},
+	{"freeport", ""},
+	{"rdb", "bus groupcommit freeport"}, // its tests
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
 	{"jobs/jobstore", "bus rdb queue fence jobs"},
@@ -79,7 +80,7 @@ var plan = []room{
 	{"terminal", ""},
 	{"top", "client bus overview format terminal"},
 	{"tail", "client bus selfsigned terminal"},
-	{"bench", "client rdb overview overview/samples selfsigned store"}, // it measures from outside, and makes a bus on a cluster, and a history
+	{"bench", "client freeport rdb overview overview/samples selfsigned store"}, // it measures from outside, and makes a bus on a cluster, and a history
 	{"app", "bus overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},

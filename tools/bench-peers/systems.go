@@ -116,7 +116,7 @@ func newPeer(ctx context.Context, o stack.Options) (s *site, free []string, err 
 		return nil, nil, errors.Join(err, os.RemoveAll(directory))
 	}
 	s = &site{Stack: running, directory: directory}
-	if free, err = stack.FreeAddresses(2); err != nil { // other ones than the receiver's, which are in use
+	if free, err = s.FreeAddresses(2); err != nil {
 		return nil, nil, errors.Join(err, s.close())
 	}
 	s.target.URL = "http://" + free[0]

@@ -21,11 +21,18 @@ const Partitions = stores.DefaultPartitions
 // busPortAbove is how much above its own port a node of a cluster listens for the others.
 const busPortAbove = 10_000
 
-// freeNodes finds free addresses for the nodes of a cluster. Both ports of each are below those
-// that systems assign by themselves, and the first is not among those of [FreeAddresses].
-func freeNodes(n int) (addresses []string, err error) {
-	const minPort, maxPort = minFreePort - 2000, minFreePort
-	return freeAddresses(n, minPort, maxPort, 0, busPortAbove)
+// claimNodes sets the address of Redis to free ones for the nodes of a cluster.
+func (s *Stack) claimNodes() error {
+	var nodes []string
+	for range s.options.Masters {
+		node, err := s.ports.Address(busPortAbove)
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, node)
+	}
+	s.Redis = strings.Join(nodes, ",")
+	return nil
 }
 
 // openRedis prepares the connections to Redis. It does not wait for it.

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bench/load"
+	"routemaster/internal/freeport"
 	"routemaster/internal/rdb"
 )
 
@@ -86,6 +87,7 @@ type Stack struct {
 	// the bus: on one Redis the same. Only a receiver has neither.
 	nodes, partitions rdb.Partitions
 	directory         string
+	ports             freeport.Claims
 	profiles          profiles
 	running           map[string]*Process
 	// past is the usage of processes that have stopped.
@@ -94,21 +96,15 @@ type Stack struct {
 
 // New starts everything but workers. The stack must be closed.
 func New(ctx context.Context, o Options) (*Stack, error) {
-	addresses, err := FreeAddresses(7)
-	if err != nil {
-		return nil, err
-	}
 	s := newStack(o)
-	s.Redis, s.Web, s.Noop, s.Receiver, s.Control = addresses[0], addresses[1], addresses[2], addresses[3], addresses[4]
-	s.Service, s.ServiceControl = addresses[5], addresses[6]
-	if o.Masters > 0 {
-		nodes, err := freeNodes(o.Masters)
-		if err != nil {
-			return nil, err
-		}
-		s.Redis = strings.Join(nodes, ",")
+	err := s.claim(&s.Redis, &s.Web, &s.Noop, &s.Receiver, &s.Control, &s.Service, &s.ServiceControl)
+	if err == nil && o.Masters > 0 {
+		err = s.claimNodes()
 	}
-	if err = s.openRedis(); err == nil {
+	if err == nil {
+		err = s.openRedis()
+	}
+	if err == nil {
 		err = s.startAll(ctx)
 	}
 	return s, s.closeUnless(err)
@@ -117,13 +113,34 @@ func New(ctx context.Context, o Options) (*Stack, error) {
 // NewReceiver starts only a receiver on an address: the bus is somewhere else. Empty, it is any
 // loopback address. The stack must be closed.
 func NewReceiver(ctx context.Context, o Options, address string) (*Stack, error) {
-	addresses, err := FreeAddresses(2)
-	if err != nil {
-		return nil, err
-	}
 	s := newStack(o)
-	s.Receiver, s.Control = cmp.Or(address, addresses[0]), addresses[1]
-	return s, s.closeUnless(s.startReceiver(ctx))
+	err := s.claim(&s.Receiver, &s.Control)
+	if err == nil {
+		s.Receiver = cmp.Or(address, s.Receiver)
+		err = s.startReceiver(ctx)
+	}
+	return s, s.closeUnless(err)
+}
+
+// FreeAddresses finds loopback addresses that are free, for programs of [Stack.Launch].
+func (s *Stack) FreeAddresses(n int) ([]string, error) {
+	addresses := make([]string, n)
+	for i := range addresses {
+		if err := s.claim(&addresses[i]); err != nil {
+			return nil, err
+		}
+	}
+	return addresses, nil
+}
+
+// claim sets addresses to free ones, which they are until the stack is closed.
+func (s *Stack) claim(addresses ...*string) (err error) {
+	for _, address := range addresses {
+		if *address, err = s.ports.Address(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newStack(o Options) *Stack {
@@ -225,14 +242,16 @@ func (s *Stack) launch(ctx context.Context, name string, env []string, ready fun
 		return err
 	}
 	if name == Web || name == Worker {
-		addresses, err := FreeAddresses(1)
-		if err != nil {
-			return err
+		metrics := s.profiles.addresses[name]
+		if metrics == "" { // it is its first start
+			if err := s.claim(&metrics); err != nil {
+				return err
+			}
+			s.profiles.addresses[name] = metrics
 		}
-		s.profiles.addresses[name] = addresses[0]
-		env = append(env, "ROUTEMASTER_METRICS_ADDR="+addresses[0])
+		env = append(env, "ROUTEMASTER_METRICS_ADDR="+metrics)
 		if s.options.Profiles != "" {
-			ready = accepting(addresses...)
+			ready = accepting(metrics)
 		}
 	}
 	command.Env = append(command.Env, env...)
@@ -292,7 +311,7 @@ func (s *Stack) Close() (err error) {
 	if s.directory != "" {
 		err = errors.Join(err, os.RemoveAll(s.directory))
 	}
-	return err
+	return errors.Join(err, s.ports.Close())
 }
 
 // Err fails if a program has exited by itself.

@@ -7,18 +7,18 @@ import (
 	"crypto/tls"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/freeport"
 )
 
 // process is a redis-server, or another that is started by the same arguments.
@@ -105,45 +105,20 @@ func (p *process) client() client {
 }
 
 // FreeAddress finds a free loopback address. It stays free until its owner listens, and while that
-// is restarted: its port is below those that systems assign to outgoing connections, and no other
-// test, in any process, gets it until this test ends.
+// is restarted: no other test or benchmark, in any process, gets it until this test ends.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	return freeAddress(t, 0)
+	return freeAddress(t)
 }
 
-// freeAddress finds an address whose port is free. The port that is so much above it is free too.
-func freeAddress(t testing.TB, above int) string {
+// freeAddress is [FreeAddress]. The ports that are so much above its port are free too.
+func freeAddress(t testing.TB, above ...int) string {
 	t.Helper()
-	const minPort, maxPort, tries = 20_000, 32_000, 100
-	for range tries {
-		port := minPort + rand.IntN(maxPort-minPort-above)
-		if take(t, port) && (above == 0 || take(t, port+above)) {
-			return loopback(port)
-		}
-	}
-	t.Fatal("found no free port")
-	return ""
-}
-
-// claimAbove is how much above a port another is listened on over UDP, to say that it is taken.
-const claimAbove = 20_000
-
-// take takes a port until the end of the test, if it is free.
-func take(t testing.TB, port int) bool {
-	claim, err := net.ListenPacket("udp", loopback(port+claimAbove))
-	if err != nil {
-		return false
-	}
-	t.Cleanup(func() { _ = claim.Close() })
-	return isFree(loopback(port))
-}
-
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-func isFree(address string) bool {
-	listener, err := net.Listen("tcp", address)
-	return err == nil && listener.Close() == nil
+	var ports freeport.Claims
+	t.Cleanup(func() { _ = ports.Close() })
+	address, err := ports.Address(above...)
+	require.NoError(t, err)
+	return address
 }
 
 func (p *process) start(t testing.TB) {

@@ -1,23 +1,13 @@
 package rdbtest
 
 import (
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func TestAPortIsGivenToOneTest(t *testing.T) {
-	_, text, err := net.SplitHostPort(FreeAddress(t))
-	require.NoError(t, err)
-	port, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	assert.False(t, take(t, port), "though nobody listens on it yet")
-}
 
 // TestRestartDropsATransactionHalfWritten kills a server that has written a part of a script's
 // effects.
