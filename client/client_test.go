@@ -23,7 +23,7 @@ const token = "shop--secret"
 
 // waitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that
 // long.
-const waitTimeout = 30 * time.Second
+const waitTimeout = 2 * time.Minute
 
 // connect returns a client with short pauses between retries.
 func connect(t testing.TB, url string, options ...client.Option) *client.Client {

@@ -90,7 +90,7 @@ func TestAServiceThatIsSilentMayReport(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		down := newService(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		s := newShop(t, server, down.url)
-		s.config.Downstream = newClient(t, func(c *outbound.Config) { c.Timeout = 50 * time.Millisecond })
+		s.config.Downstream = newClient(t, func(c *outbound.Config) { c.Timeout = time.Second })
 		id := s.put("invoice")
 		require.Equal(t, 1, s.run(0))
 		s.requireJob(id, jobs.InProgress, 3, "")
