@@ -33,8 +33,9 @@ import (
 
 var pictures = flag.String("pictures", "", "a folder to write a picture of each page to")
 
-// stepTimeout is for how long a test waits for one thing.
-const stepTimeout = 30 * time.Second
+// stepTimeout is for how long a test waits for one thing, as for the browser to start. Only a test
+// that fails waits that long.
+const stepTimeout = 2 * time.Minute
 
 // browser is the browser of all tests.
 var browser struct {
@@ -58,7 +59,7 @@ func run(m *testing.M) int {
 		}
 		return m.Run()
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(stepTimeout),
 		chromedp.Flag("disable-dev-shm-usage", true),
 		// Nothing but the console is reached.
 		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
