@@ -37,7 +37,7 @@ var plan = []room{
 	{"signature", "bus seal"},
 	{"wire", "bus"},
 	{"freeport", ""},
-	{"rdb", "bus groupcommit freeport"}, // its tests
+	{"rdb", "bus groupcommit freeport"}, // rdbtest needs ports
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
 	{"jobs/jobstore", "bus rdb queue fence jobs"},

@@ -21,9 +21,20 @@ const claimAbove = 20_000
 // their servers listen. The zero value has none. It must be closed, and is not for concurrent use.
 type Claims struct{ sockets []net.PacketConn }
 
-// Address claims an address, HOST:PORT, that is free, as are the ports that are so much above it,
-// and those claimed too.
-func (c *Claims) Address(above ...int) (string, error) {
+// Addresses claims so many addresses, HOST:PORT, that are free. So are the ports that are so much
+// above theirs, which are claimed too.
+func (c *Claims) Addresses(n int, above ...int) ([]string, error) {
+	addresses := make([]string, n)
+	for i := range addresses {
+		var err error
+		if addresses[i], err = c.address(above...); err != nil {
+			return nil, err
+		}
+	}
+	return addresses, nil
+}
+
+func (c *Claims) address(above ...int) (string, error) {
 	const tries = 100
 	offsets := append([]int{0}, above...)
 	for range tries {

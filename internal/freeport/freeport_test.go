@@ -22,7 +22,7 @@ func portOf(t *testing.T, address string) int {
 func TestAPortIsGivenOnce(t *testing.T) {
 	var mine, others Claims
 	const above = 10_000
-	address, err := mine.Address(above)
+	address, err := mine.address(above)
 	require.NoError(t, err)
 	port := portOf(t, address)
 	assert.False(t, others.claimAll(port, []int{0}), "though nobody listens on it yet")
@@ -40,7 +40,7 @@ func TestAPortIsGivenOnce(t *testing.T) {
 
 func TestWhatIsClaimedInPartIsGivenBack(t *testing.T) {
 	var mine, others Claims
-	address, err := mine.Address(1)
+	address, err := mine.address(1)
 	require.NoError(t, err)
 	port := portOf(t, address)
 	require.NoError(t, mine.Close())

@@ -21,20 +21,6 @@ const Partitions = stores.DefaultPartitions
 // busPortAbove is how much above its own port a node of a cluster listens for the others.
 const busPortAbove = 10_000
 
-// claimNodes sets the address of Redis to free ones for the nodes of a cluster.
-func (s *Stack) claimNodes() error {
-	var nodes []string
-	for range s.options.Masters {
-		node, err := s.ports.Address(busPortAbove)
-		if err != nil {
-			return err
-		}
-		nodes = append(nodes, node)
-	}
-	s.Redis = strings.Join(nodes, ",")
-	return nil
-}
-
 // openRedis prepares the connections to Redis. It does not wait for it.
 func (s *Stack) openRedis() error {
 	for address := range strings.SplitSeq(s.Redis, ",") {

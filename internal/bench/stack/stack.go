@@ -97,10 +97,7 @@ type Stack struct {
 // New starts everything but workers. The stack must be closed.
 func New(ctx context.Context, o Options) (*Stack, error) {
 	s := newStack(o)
-	err := s.claim(&s.Redis, &s.Web, &s.Noop, &s.Receiver, &s.Control, &s.Service, &s.ServiceControl)
-	if err == nil && o.Masters > 0 {
-		err = s.claimNodes()
-	}
+	err := s.findAddresses()
 	if err == nil {
 		err = s.openRedis()
 	}
@@ -114,33 +111,33 @@ func New(ctx context.Context, o Options) (*Stack, error) {
 // loopback address. The stack must be closed.
 func NewReceiver(ctx context.Context, o Options, address string) (*Stack, error) {
 	s := newStack(o)
-	err := s.claim(&s.Receiver, &s.Control)
+	addresses, err := s.FreeAddresses(2)
 	if err == nil {
-		s.Receiver = cmp.Or(address, s.Receiver)
+		s.Receiver, s.Control = cmp.Or(address, addresses[0]), addresses[1]
 		err = s.startReceiver(ctx)
 	}
 	return s, s.closeUnless(err)
 }
 
-// FreeAddresses finds loopback addresses that are free, for programs of [Stack.Launch].
-func (s *Stack) FreeAddresses(n int) ([]string, error) {
-	addresses := make([]string, n)
-	for i := range addresses {
-		if err := s.claim(&addresses[i]); err != nil {
-			return nil, err
-		}
-	}
-	return addresses, nil
-}
+// FreeAddresses finds loopback addresses that are free, for programs of [Stack.Launch]. Until the
+// stack is closed, no other gets them.
+func (s *Stack) FreeAddresses(n int) ([]string, error) { return s.ports.Addresses(n) }
 
-// claim sets addresses to free ones, which they are until the stack is closed.
-func (s *Stack) claim(addresses ...*string) (err error) {
-	for _, address := range addresses {
-		if *address, err = s.ports.Address(); err != nil {
-			return err
-		}
+// findAddresses finds those of all programs.
+func (s *Stack) findAddresses() error {
+	addresses, err := s.FreeAddresses(9)
+	if err != nil {
+		return err
 	}
-	return nil
+	s.Redis, s.Web, s.Noop, s.Receiver, s.Control = addresses[0], addresses[1], addresses[2], addresses[3], addresses[4]
+	s.Service, s.ServiceControl = addresses[5], addresses[6]
+	s.profiles.addresses[Web], s.profiles.addresses[Worker] = addresses[7], addresses[8]
+	if s.options.Masters == 0 {
+		return nil
+	}
+	nodes, err := s.ports.Addresses(s.options.Masters, busPortAbove)
+	s.Redis = strings.Join(nodes, ",")
+	return err
 }
 
 func newStack(o Options) *Stack {
@@ -243,12 +240,6 @@ func (s *Stack) launch(ctx context.Context, name string, env []string, ready fun
 	}
 	if name == Web || name == Worker {
 		metrics := s.profiles.addresses[name]
-		if metrics == "" { // it is its first start
-			if err := s.claim(&metrics); err != nil {
-				return err
-			}
-			s.profiles.addresses[name] = metrics
-		}
 		env = append(env, "ROUTEMASTER_METRICS_ADDR="+metrics)
 		if s.options.Profiles != "" {
 			ready = accepting(metrics)

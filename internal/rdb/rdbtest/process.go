@@ -116,9 +116,9 @@ func freeAddress(t testing.TB, above ...int) string {
 	t.Helper()
 	var ports freeport.Claims
 	t.Cleanup(func() { _ = ports.Close() })
-	address, err := ports.Address(above...)
+	addresses, err := ports.Addresses(1, above...)
 	require.NoError(t, err)
-	return address
+	return addresses[0]
 }
 
 func (p *process) start(t testing.TB) {
