@@ -88,8 +88,9 @@ func isTakenAhead(subscriber string) bool {
 func (all faults) completed(worker string, from, until time.Time) time.Time {
 	for _, f := range all { // in the order in which they began
 		away := f.victim == redisVictim || strings.HasPrefix(f.victim, proxyName(worker, ""))
-		if away && f.began.Before(until) && f.ended.After(from) && f.ended.Add(completeMargin).After(until) {
-			until = f.ended.Add(completeMargin)
+		back := f.ended.Add(f.refusing)
+		if away && f.began.Before(until) && back.After(from) && back.Add(completeMargin).After(until) {
+			until = back.Add(completeMargin)
 		}
 	}
 	return until

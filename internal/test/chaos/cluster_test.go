@@ -36,6 +36,10 @@ const (
 // elected: so long, one that is behind may be, and what replicas have confirmed be lost.
 const electionPause = 4 * nodeTimeout
 
+// restartPause is how long a node that was a master refuses everything once it is started again: 2 s,
+// and it looks ten times a second whether they are over.
+const restartPause = 2200 * time.Millisecond
+
 // calmTimeout bounds how long the cluster takes until another fault can do no harm that is not the
 // bus's. On a busy machine its nodes take each other for failed now and then.
 const calmTimeout = 2 * time.Minute
@@ -197,6 +201,7 @@ func (p *cluster) end(c *chaos, f *fault) {
 	switch f.kind {
 	case killed:
 		p.node.Restart(c.t)
+		f.refusing = restartPause
 	case frozen:
 		p.node.Thaw(c.t)
 	case killedAhead:

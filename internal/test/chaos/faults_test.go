@@ -43,6 +43,8 @@ type fault struct {
 	at, lasting time.Duration // since the load began
 	// began and ended are when it really did; died is when a killed process was dead.
 	began, died, ended time.Time
+	// refusing is for how long after that a node of a cluster refuses everything.
+	refusing time.Duration
 	// concerns names the subscribers and services that another master than before has now.
 	concerns []string
 }
