@@ -36,8 +36,8 @@ const (
 // elected: so long, one that is behind may be, and what replicas have confirmed be lost.
 const electionPause = 4 * nodeTimeout
 
-// restartPause is how long a node that was a master refuses everything once it is started again: 2 s,
-// and it looks ten times a second whether they are over.
+// restartPause is for how long a node that was a master refuses everything once it is started
+// again: 2 s, and it looks ten times a second whether they are over.
 const restartPause = 2200 * time.Millisecond
 
 // calmTimeout bounds how long the cluster takes until another fault can do no harm that is not the
