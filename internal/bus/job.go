@@ -39,7 +39,7 @@ const (
 	JobMoves JobName = "moves"
 	// JobRelay carries events to the partition of the number that is its one argument.
 	JobRelay JobName = "relay"
-	// JobAutodrop drops the oldest batches when Redis is about to be full.
+	// JobAutodrop drops batches when Redis is about to be full.
 	JobAutodrop JobName = "autodrop"
 	// JobMonitor sends the bus's gauges and counters to the metric service.
 	JobMonitor JobName = "monitor"

@@ -6,6 +6,11 @@ const (
 	DefaultMinFree   = 10_000_000
 )
 
+// QueueSize returns about how many bytes of Redis are taken by batches, given how many events they
+// have and the bytes of these, packed. A batch has an entry in each of four keys besides its list,
+// an event the header of an entry. A test compares it with what Redis says.
+func QueueSize(batches, events, bytes int64) int64 { return 480*batches + 8*events + bytes }
+
 // MemoryLimits say how much memory of Redis the bus may fill, in bytes.
 type MemoryLimits struct {
 	// Max is the maximum that may be used. 0 stands for Redis' own limit, or [DefaultMaxMemory] if
@@ -16,7 +21,7 @@ type MemoryLimits struct {
 }
 
 // Marks returns the limit of memory, in bytes, and the marks of autodrop: above the high mark
-// the oldest batches are dropped, down to the low mark. RedisMax is Redis' own limit, 0 if it
+// batches are dropped, down to the low mark. RedisMax is Redis' own limit, 0 if it
 // has none. Redis cannot use more than that, so a higher Max is brought down to it. A MinFree
 // that leaves no room below the low mark is brought down to a quarter of the limit.
 func (l MemoryLimits) Marks(redisMax int64) (limit, high, low int64) {

@@ -15,6 +15,9 @@ type damage struct {
 	stays bool
 }
 
+// eventBytes is how many bytes an event of a patient has, packed.
+const eventBytes = 51
+
 var damages = []damage{
 	{name: "nothing", does: func(*patient) {}},
 	{name: "a subscriber that is held for no move", does: func(p *patient) {
@@ -63,6 +66,7 @@ var damages = []damage{
 		p.Redis.ZRem(p.ctx, "jobs:lane:batch:alice--1", job(p.running))
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:batch", "alice--1", -1)
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:event", "alice--1", -2)
+		p.Redis.HIncrBy(p.ctx, "batches:gauges:bytes", "alice--1", -2*eventBytes)
 	}, finds: []string{`job ["batch" "%[1]s"]: is for a batch that is not there, and a worker runs it: it goes when that is completed []`}, loses: 2, stays: true},
 	{name: "a batch that is gone from under all that points to it", does: func(p *patient) { p.Redis.Del(p.ctx, "batch:"+p.current) },
 		finds: []string{
@@ -71,6 +75,7 @@ var damages = []damage{
 			`batches:current:alice: lists %[3]s, which is not there [removed]`,
 			`batches:gauges:batch: has "3" for alice, must be 2 [set right]`,
 			`batches:gauges:event: has "5" for alice, must be 4 [set right]`,
+			`batches:gauges:bytes: has "255" for alice, must be 204 [set right]`,
 		}, loses: 1},
 	{name: "a batch at the head of the lane that is gone", does: func(p *patient) {
 		p.Redis.Del(p.ctx, "batch:"+p.running, "jobs:pending:main:w1")
@@ -78,14 +83,17 @@ var damages = []damage{
 		p.Redis.ZRem(p.ctx, "batches:index", p.running)
 		p.Redis.HSet(p.ctx, "batches:gauges:batch", "alice--1", 2)
 		p.Redis.HSet(p.ctx, "batches:gauges:event", "alice--1", 3)
+		p.Redis.HSet(p.ctx, "batches:gauges:bytes", "alice--1", 3*eventBytes)
 	}, finds: []string{`jobs:lane:batch:alice: lists %[1]s, which is not there [removed; the next in the lane is woken]`}, loses: 2},
 	{name: "a batch without events", does: func(p *patient) {
 		p.Redis.LTrim(p.ctx, "batch:"+p.current, 0, 2)
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:event", "alice--1", -1)
+		p.Redis.HIncrBy(p.ctx, "batches:gauges:bytes", "alice--1", -1*eventBytes)
 	}, finds: []string{`batch:%[3]s: has no event, or no subscriber [removed, with all that points to it]`}, loses: 1},
 	{name: "a batch with half a header", does: func(p *patient) {
 		p.Redis.LTrim(p.ctx, "batch:"+p.current, 0, 0)
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:event", "alice--1", -1)
+		p.Redis.HIncrBy(p.ctx, "batches:gauges:bytes", "alice--1", -1*eventBytes)
 	}, finds: []string{`batch:%[3]s: has no event, or no subscriber [removed, with all that points to it]`}, loses: 1},
 	{name: "a batch without a subscriber", does: func(p *patient) {
 		p.Redis.RPush(p.ctx, "batch:"+anUID, "", "1700000000000", "0", "x")
@@ -94,6 +102,7 @@ var damages = []damage{
 	{name: "an empty batch that is being delivered", does: func(p *patient) {
 		p.Redis.LTrim(p.ctx, "batch:"+p.running, 0, 2)
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:event", "alice--1", -2)
+		p.Redis.HIncrBy(p.ctx, "batches:gauges:bytes", "alice--1", -2*eventBytes)
 	}, finds: []string{
 		`batch:%[1]s: has no event, or no subscriber [removed, with all that points to it]`,
 	}, loses: 2, stays: true},
@@ -126,7 +135,11 @@ var damages = []damage{
 	{name: "wrong gauges", does: func(p *patient) {
 		p.Redis.HSet(p.ctx, "batches:gauges:event", "alice--1", "rubbish")
 		p.Redis.HDel(p.ctx, "batches:gauges:batch", "bob--2")
+		p.Redis.HIncrBy(p.ctx, "batches:gauges:bytes", "alice--1", 1)
+		p.Redis.HSet(p.ctx, "batches:gauges:bytes", "zoe--26", 7)
 	}, finds: []string{
+		`batches:gauges:bytes: has "256" for alice, must be 255 [set right]`,
+		`batches:gauges:bytes: has "7" for client-4e337076, must be 0 [set right]`,
 		`batches:gauges:event: has "rubbish" for alice, must be 5 [set right]`,
 		`batches:gauges:batch: has "" for bob, must be 1 [set right]`,
 	}},

@@ -168,7 +168,7 @@ func (b *batches) Result(p queue.Payload, detail any) []any {
 		ahead = strconv.Itoa(*r.Ahead)
 	}
 	return append([]any{
-		d.Total() - r.Slice.removed(), r.Delivered, health, throttledUntil, failure, string(d.Subscriber), ahead,
+		d.Total() - r.Slice.removed(), r.Delivered, health, throttledUntil, failure, string(d.Subscriber), ahead, d.bytesLeft(r.Slice),
 	}, r.sliceArgs()...)
 }
 

@@ -90,7 +90,7 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 		assert.Zero(t, subscribers[0].Health, "health stays within its bounds")
 		assert.Equal(t, int64(1), subscribers[0].Queued)
 		assert.Equal(t, []string{
-			"api_tokens:by_token", "attempts:alice--1", "batch:" + batch, "batches:failed:alice--1", "batches:gauges:batch", "batches:gauges:event",
+			"api_tokens:by_token", "attempts:alice--1", "batch:" + batch, "batches:failed:alice--1", "batches:gauges:batch", "batches:gauges:bytes", "batches:gauges:event",
 			"batches:index", "delivery:alice--1", "jobs:index:main", "jobs:instant:main", "jobs:pending:index:main", "subscriber:alice--1",
 			"subscribers", "subscribers:widgets", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
 		}, keysOf(rdbtest.Dump(t, f.Redis)))

@@ -196,6 +196,10 @@ func (k Keys) BatchesIndex() string { return k.Namespace + "batches:index" }
 // EventGauge is a hash of token to the number of queued events. Written by publish and ack.
 func (k Keys) EventGauge() string { return k.Namespace + "batches:gauges:event" }
 
+// BytesGauge is a hash of token to the bytes of the packed events that are queued, without zeros.
+// The Ruby original does not have it. Written by every step that changes what is queued.
+func (k Keys) BytesGauge() string { return k.Namespace + "batches:gauges:bytes" }
+
 // BatchGauge is a hash of token to the number of batches. Written by publish and ack.
 func (k Keys) BatchGauge() string { return k.Namespace + "batches:gauges:batch" }
 

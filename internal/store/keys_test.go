@@ -61,6 +61,7 @@ func TestKeysInLua(t *testing.T) {
 		"retention_key()":                k.Retention(),
 		"batches_index_key()":            k.BatchesIndex(),
 		"event_gauge_key()":              k.EventGauge(),
+		"bytes_gauge_key()":              k.BytesGauge(),
 		"batch_gauge_key()":              k.BatchGauge(),
 		"idempotency_key('x', 8)":        k.Idempotency("x", 8),
 		"counters_key()":                 k.Counters(),

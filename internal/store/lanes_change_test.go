@@ -140,6 +140,7 @@ func TestABatchOfAWebWithoutLanesIsDelivered(t *testing.T) {
 		f.Redis.RPush(ctx, "batch:"+bid, "alice--1", created, "0", string(keyedEvent(t, keys[1], 7)))
 		f.Redis.ZAdd(ctx, "batches:index", redis.Z{Score: float64(created), Member: bid})
 		f.Redis.HIncrBy(ctx, "batches:gauges:event", "alice--1", 1)
+		f.Redis.HIncrBy(ctx, "batches:gauges:bytes", "alice--1", int64(len(keyedEvent(t, keys[1], 7))))
 		f.Redis.HIncrBy(ctx, "batches:gauges:batch", "alice--1", 1)
 		f.Redis.SAdd(ctx, "jobs:index:main", storetest.Job(bid))
 		f.Redis.ZAdd(ctx, "jobs:scheduled:main", redis.Z{Score: float64(created), Member: storetest.Job(bid)})

@@ -21,23 +21,88 @@ type ExpiredBatch struct {
 	Events int
 }
 
-// What one call drops at most, so that it does not keep Redis from serving others, and does not
-// drop much more than is needed.
+// What one call looks at and drops at most, so that it does not keep Redis from serving others, and
+// does not drop much more than is needed.
 const (
+	batchesPerLook = 500
 	batchesPerDrop = 100
 	eventsPerDrop  = 1000
 )
 
-// DropOldest drops some of the oldest batches, with their jobs and all that points to them, and
-// returns them, oldest first. Batches that are being delivered stay, and so do gap notices that
-// were never tried. It returns none when no other is left.
-func (s *Store) DropOldest(ctx context.Context, now time.Time) (dropped []DroppedBatch, err error) {
-	reply, err := s.redis.Run(ctx, scriptBatchDrop, batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed()).List()
-	if err != nil {
-		return nil, rdb.Wrap("drop batches", err)
+// OldestBatches are the batches of some subscribers, or of all, from the oldest on.
+type OldestBatches struct {
+	store  *Store
+	tokens []any
+	// last is the last batch that was looked at and stayed, lastCreated its time (ms).
+	last, lastCreated string
+	ended             bool
+}
+
+// OldestBatches returns those of some subscribers, of all if none is given.
+func (s *Store) OldestBatches(of ...bus.Token) *OldestBatches {
+	b := &OldestBatches{store: s}
+	for _, token := range of {
+		b.tokens = append(b.tokens, string(token))
 	}
-	for i := 0; i+1 < len(reply); i += 2 {
-		dropped = append(dropped, DroppedBatch{bus.Token(rdb.Text(reply[i])), int(reply[i+1].(int64))})
+	return b
+}
+
+// Drop drops the next of the batches, with their jobs and all that points to them, and returns
+// them, oldest first. Batches that are being delivered stay, and so do gap notices that were never
+// tried. It returns none when no other is left.
+func (b *OldestBatches) Drop(ctx context.Context, now time.Time) (dropped []DroppedBatch, err error) {
+	for !b.ended && len(dropped) == 0 {
+		args := append([]any{batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed(), b.last, b.lastCreated, batchesPerLook}, b.tokens...)
+		reply, err := b.store.redis.Run(ctx, scriptBatchDrop, args...).List()
+		if err != nil {
+			return nil, rdb.Wrap("drop batches", err)
+		}
+		b.ended, b.last, b.lastCreated = reply[0] == int64(1), rdb.Text(reply[1]), rdb.Text(reply[2])
+		for i := 3; i+1 < len(reply); i += 2 {
+			dropped = append(dropped, DroppedBatch{bus.Token(rdb.Text(reply[i])), int(reply[i+1].(int64))})
+		}
 	}
 	return dropped, nil
+}
+
+// QueueSizes returns about how many bytes of Redis are taken by what is queued for each subscriber,
+// or each of some: see [bus.QueueSize].
+func (s *Store) QueueSizes(ctx context.Context, of ...bus.Token) (map[bus.Token]int64, error) {
+	gauges := []string{s.keys.BatchGauge(), s.keys.EventGauge(), s.keys.BytesGauge()}
+	found := make([]map[string]string, len(gauges))
+	for i, gauge := range gauges {
+		values, err := s.readGauge(ctx, gauge, of)
+		if err != nil {
+			return nil, rdb.Wrap("read sizes of queues", err)
+		}
+		found[i] = values
+	}
+	sizes := map[bus.Token]int64{}
+	for token, batches := range found[0] {
+		sizes[bus.Token(token)] = bus.QueueSize(
+			rdb.Integer(batches, 0), rdb.Integer(found[1][token], 0), rdb.Integer(found[2][token], 0))
+	}
+	return sizes, nil
+}
+
+// readGauge reads a gauge of all subscribers, or of some.
+func (s *Store) readGauge(ctx context.Context, gauge string, of []bus.Token) (map[string]string, error) {
+	if len(of) == 0 {
+		return s.redis.HGetAll(ctx, gauge).Result()
+	}
+	fields := make([]string, len(of))
+	for i, token := range of {
+		fields[i] = string(token)
+	}
+	values, err := s.redis.HMGet(ctx, gauge, fields...).Result()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for i, value := range values {
+		if value != nil {
+			found[fields[i]] = rdb.Text(value)
+		}
+	}
+	return found, nil
 }

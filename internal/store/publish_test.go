@@ -145,6 +145,7 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 			"batches:current:alice--1": fmt.Sprintf("set [%q]", bid),
 			"batches:index":            fmt.Sprintf("zset %q", map[string]string{bid: "1700000000000"}),
 			"batches:gauges:event":     `hash map["alice--1":"2"]`,
+			"batches:gauges:bytes":     fmt.Sprintf("hash %q", map[string]string{"alice--1": strconv.Itoa(len(event(1)) + len(event(2)))}),
 			"batches:gauges:batch":     `hash map["alice--1":"1"]`,
 			"jobs:index:main":          fmt.Sprintf("set [%q]", job),
 			"jobs:scheduled:main":      fmt.Sprintf("zset %q", map[string]string{job: "1700000000500"}),

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,6 +145,26 @@ func (r *SliceResult) removed() int {
 		return 0
 	}
 	return r.Removed.Len()
+}
+
+// bytesLeft is how many bytes of packed events are left of the batch when it is complete, which the
+// gauges count; empty if only Redis knows, as not all events were read.
+func (d *Delivery) bytesLeft(r *SliceResult) string {
+	if len(d.Events) < d.Total() {
+		return ""
+	}
+	bytes := 0
+	for _, event := range d.Events {
+		bytes += len(event)
+	}
+	if r != nil {
+		for _, some := range r.Removed {
+			for _, event := range d.Events[some.First : some.Last+1] {
+				bytes -= len(event)
+			}
+		}
+	}
+	return strconv.Itoa(bytes)
 }
 
 // sliceArgs are the results of lua/lib/slices.lua, none if there is nothing to note.

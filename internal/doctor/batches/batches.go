@@ -21,8 +21,12 @@ var (
 //go:embed lua
 var luaFiles embed.FS
 
-// scriptMoment reads gauges. Its header says what it takes and returns.
-var scriptMoment = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
+// The scripts read gauges, and what they are compared with. Their headers say what they take and
+// return.
+var (
+	scriptMoment = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
+	scriptSizes  = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "sizes"))
+)
 
 // Find looks for what does not fit in current batches, lanes, pending jobs and batches' states.
 func Find(e *exam.Examination) {

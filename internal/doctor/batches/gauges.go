@@ -3,7 +3,6 @@ package batches
 import (
 	"context"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -30,7 +29,10 @@ type batchesOf map[string]map[string]bool
 // subscribers again whose gauges do not fit, until nothing changes meanwhile. Those of a subscriber
 // with batches of the Ruby original are skipped.
 func checkGauges(ctx context.Context, e *exam.Examination) error {
-	doubtful := doubtfulGauges(e)
+	doubtful, err := doubtfulGauges(ctx, e)
+	if err != nil {
+		return err
+	}
 	show := func(token string) string { return "the gauges of " + e.Name(token) }
 	return e.UntilSteady(ctx, show, scan.Sorted(doubtful), func(token string) (bool, error) {
 		done, err := checkGaugesOf(ctx, e, token, doubtful)
@@ -41,37 +43,56 @@ func checkGauges(ctx context.Context, e *exam.Examination) error {
 	})
 }
 
+// gauges is what the gauges say of a subscriber, or must say.
+type gauges struct{ batches, events, bytes int64 }
+
+func (g *gauges) add(one size) {
+	g.batches++
+	g.events += max(0, one.length-store.BatchHeader)
+	g.bytes += one.bytes
+}
+
 // doubtfulGauges are the subscribers whose gauges do not fit, with their batches.
-func doubtfulGauges(e *exam.Examination) batchesOf {
-	batches, events := map[string]int64{}, map[string]int64{}
-	for _, gauge := range []string{keys.BatchGauge(), keys.EventGauge()} {
+func doubtfulGauges(ctx context.Context, e *exam.Examination) (batchesOf, error) {
+	all := batchesOf{}
+	for _, gauge := range []string{keys.BatchGauge(), keys.EventGauge(), keys.BytesGauge()} {
 		for token := range e.Elements[gauge] {
-			batches[token] = 0
+			all[token] = map[string]bool{}
 		}
 	}
-	entries, originals := e.Queues[bus.QueueMain].Entries, map[string]bool{}
-	for _, j := range entries {
+	originals := map[string]bool{}
+	for packed, j := range e.Queues[bus.QueueMain].Entries {
 		if j.Counts() {
-			batches[j.Token]++
-			events[j.Token] += j.Events
+			if all[j.Token] == nil {
+				all[j.Token] = map[string]bool{}
+			}
+			all[j.Token][packed[len(packed)-bus.UIDLen:]] = true
 		}
 		if j.Original {
 			originals[j.Token] = true
 		}
 	}
-	doubtful, said := batchesOf{}, e.Elements
-	for token := range batches {
-		fits := said[keys.BatchGauge()][token] == exam.Figure(batches[token]) && said[keys.EventGauge()][token] == exam.Figure(events[token])
-		if !fits && !originals[token] {
-			doubtful[token] = map[string]bool{}
+	for token, bids := range all {
+		sizes, err := sizesOf(ctx, e, token, bids)
+		if err != nil {
+			return nil, err
+		}
+		if originals[token] || fit(e, token, sizes) {
+			delete(all, token)
 		}
 	}
-	for packed, j := range entries {
-		if bids := doubtful[j.Token]; bids != nil && j.Counts() {
-			bids[packed[len(packed)-bus.UIDLen:]] = true
-		}
+	return all, nil
+}
+
+// fit reports whether what the gauges said when they were read fits to a subscriber's batches.
+func fit(e *exam.Examination, token string, sizes map[string]size) bool {
+	var must gauges
+	for _, one := range sizes {
+		must.add(one)
 	}
-	return doubtful
+	return e.Elements[keys.BatchGauge()][token] == exam.Figure(must.batches) &&
+		e.Elements[keys.EventGauge()][token] == exam.Figure(must.events) &&
+		e.Elements[keys.BytesGauge()][token] == exam.Figure(must.bytes)
 }
 
 // readNewer takes in the batches that were opened since the scan.
@@ -107,15 +128,15 @@ func readNewer(ctx context.Context, e *exam.Examination, doubtful batchesOf) err
 	}
 }
 
-// checkGaugesOf counts a subscriber's batches, reads its gauges in one step with which of the
-// newest batches are its own, and counts the batches again. A batch only grows, and does not come
-// back once it is gone: if both counts are equal, and none of the newest was missed, the batches
+// checkGaugesOf measures a subscriber's batches, reads its gauges in one step with which of the
+// newest batches are its own, and measures the batches again. A batch only grows, and does not come
+// back once it is gone: if both measures are equal, and none of the newest was missed, the batches
 // were these when the gauges were read. Else it is not done.
 func checkGaugesOf(ctx context.Context, e *exam.Examination, token string, doubtful batchesOf) (done bool, err error) {
 	if err := readNewer(ctx, e, doubtful); err != nil {
 		return false, err
 	}
-	before, err := lengths(ctx, e, token, doubtful[token])
+	before, err := sizesOf(ctx, e, token, doubtful[token])
 	if err != nil {
 		return false, err
 	}
@@ -124,41 +145,48 @@ func checkGaugesOf(ctx context.Context, e *exam.Examination, token string, doubt
 	if err != nil {
 		return false, err
 	}
-	after, err := lengths(ctx, e, token, doubtful[token])
-	if err != nil || moment[2] == strconv.Itoa(maxNewest) || !maps.Equal(before, after) {
+	after, err := sizesOf(ctx, e, token, doubtful[token])
+	if err != nil || moment[3] == strconv.Itoa(maxNewest) || !maps.Equal(before, after) {
 		return false, err
 	}
-	for _, bid := range moment[3:] {
+	for _, bid := range moment[4:] {
 		if _, known := before[bid]; !known {
 			return false, nil // it is read before the next look
 		}
 	}
-	var events int64
-	for _, length := range after {
-		events += max(0, length-store.BatchHeader)
+	var must gauges
+	for _, one := range after {
+		must.add(one)
 	}
-	e.AddGauge(e.Keys.BatchGauge(), token, moment[0], int64(len(after)))
-	e.AddGauge(e.Keys.EventGauge(), token, moment[1], events)
+	e.AddGauge(e.Keys.BatchGauge(), token, moment[0], must.batches)
+	e.AddGauge(e.Keys.EventGauge(), token, moment[1], must.events)
+	e.AddGauge(e.Keys.BytesGauge(), token, moment[2], must.bytes)
 	return e.Confirm(ctx)
 }
 
-// lengths are those of the batches that are still there, and the subscriber's. The others are
+// size is how large a batch is: the length of its list, and the bytes of its packed events.
+type size struct{ length, bytes int64 }
+
+// maxSized is after how many events one script stops that measures batches.
+const maxSized = 5000
+
+// sizesOf measures the batches that are still there, and the subscriber's. The others are
 // forgotten.
-func lengths(ctx context.Context, e *exam.Examination, token string, bids map[string]bool) (map[string]int64, error) {
-	found := make(map[string]int64, len(bids))
-	for some := range slices.Chunk(scan.Sorted(bids), rdb.KeysPerTrip) {
-		lengths, owners := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
-		err := e.Redis.Reads(ctx, "lengths", func(pipe rdb.Commands) {
-			for i, key := range batchKeys(e, some) {
-				lengths[i], owners[i] = pipe.LLen(ctx, key), pipe.LIndex(ctx, key, 0)
-			}
-		})
+func sizesOf(ctx context.Context, e *exam.Examination, token string, bids map[string]bool) (map[string]size, error) {
+	found := make(map[string]size, len(bids))
+	for left := scan.Sorted(bids); len(left) > 0; {
+		args := []any{maxSized}
+		for _, bid := range left[:min(len(left), rdb.KeysPerTrip)] {
+			args = append(args, bid)
+		}
+		values, err := e.Redis.Run(ctx, scriptSizes, args...).Strings()
 		if err != nil {
 			return nil, err
 		}
-		for i, bid := range some {
-			if lengths[i].Val() > 0 && e.Holder(owners[i].Val()) == token {
-				found[bid] = lengths[i].Val()
+		for ; len(values) > 0; values, left = values[3:], left[1:] {
+			one := size{rdb.Integer(values[1], 0), rdb.Integer(values[2], 0)}
+			if bid := left[0]; one.length > 0 && e.Holder(values[0]) == token {
+				found[bid] = one
 			} else {
 				delete(bids, bid)
 			}

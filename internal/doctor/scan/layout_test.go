@@ -31,7 +31,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.Rotations(): rdb.Hash, k.Batch(uid): rdb.List, k.Original(uid): rdb.List,
 		k.Current("x"): rdb.Set, k.CurrentOfLane("x", 1): rdb.Set, k.Failed("x"): rdb.SortedSet, k.Delivery("x"): rdb.Hash,
 		k.Traceparents(uid): rdb.List, k.Migration(): rdb.String, k.BatchesIndex(): rdb.SortedSet,
-		k.EventGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.Idempotency("x", 8): rdb.Hash,
+		k.EventGauge(): rdb.Hash, k.BytesGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.Idempotency("x", 8): rdb.Hash,
 		k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash, k.BatchState(uid): rdb.Hash,
 		k.Options("x"): rdb.Hash, k.Attempts("x"): rdb.List, k.DeadLetters("x"): rdb.SortedSet,
 		k.DeadLetter(uid): rdb.List, k.DeadLetterCause(uid): rdb.Hash,

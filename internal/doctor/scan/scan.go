@@ -87,7 +87,7 @@ func (s *Scan) Each(prefix string) iter.Seq2[string, map[string]string] {
 func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
-		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
+		keys.EventGauge(), keys.BytesGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
 		keys.BatchesIndex(), work.Schedules(), work.Types(), labels.Definitions(),
 	}
 	if s.Redis.IsOneOfSeveral() {

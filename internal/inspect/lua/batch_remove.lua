@@ -22,18 +22,18 @@ local function webhook_id(state, events)
 end
 
 allow_when_full()
-local events, buried, lost = events_of(bid), 0, 0
+local events, buried, lost, bytes = events_of(bid), 0, 0, nil
 local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'webhook_id', 'test')
 local is_test, notices = state[3] == '1', gaps()
 if not is_test and redis.call('HEXISTS', options_key(token), 'dead_letters') == 1 then
   local cause = { bid, 'removed', '', '', '', webhook_id(state, events) }
   notices.close(token, batch_key(bid))
-  letters().bury(bid, token, now, cause)
+  bytes = letters().bury(bid, token, now, cause)
   buried = 1
 elseif not is_test then
   lost = notices.count(token, batch_key(bid), events)
   notices.note_counted(now, ARGV[5], 'removed')
 end
-remove_batch(bid, token, events, noted_max_in_flight(), header[3] ~= '0', true)
+remove_batch(bid, token, events, noted_max_in_flight(), header[3] ~= '0', true, bytes)
 remove_batch_job(bid)
 return { 1, events, buried, lost }

@@ -65,6 +65,7 @@ local function close(bid) make_instant('main', job_of(bid)) end
 
 local function move(bid, token, was_current, waits)
   if back then
+    change_gauge(bytes_gauge_key(), holder_of(token), exact(-event_bytes_of(bid)))
     redis.call('RENAME', batch_key(bid), original_key(bid))
     redis.call('DEL', traceparents_key(bid))
     redis.call('SREM', current_key(token), bid)

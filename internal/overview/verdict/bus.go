@@ -108,7 +108,7 @@ func eventsDropped(j *judge, r rule) []overview.Problem {
 		p := overview.Problem{
 			Title: "Events are being lost.",
 			Detail: sentences(fmt.Sprintf("%s%s dropped in the last %s.", events(total), of, in), j.aboveMark(),
-				"The bus drops the oldest batches while Redis is above its high mark. Give it more memory, or see why queues grow."),
+				"The bus drops the oldest batches of the client that has most queued, while Redis is above its high mark. Give it more memory, or see why queues grow."),
 			Since: j.since(overview.Subject{}, r.Over, is(overview.Dropped, positive)),
 		}
 		if len(losers) == 1 {

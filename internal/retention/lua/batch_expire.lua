@@ -80,9 +80,11 @@ local max_in_flight, held = noted_max_in_flight(), nil
 
 -- Removes the first events of a batch that keeps others.
 local function cut(batch)
+  local bytes = event_bytes_of(batch.bid, batch.going - 1)
   redis.call('LTRIM', batch_key(batch.bid), HEADER + batch.going, -1)
   redis.call('LPUSH', batch_key(batch.bid), batch.header[3], batch.header[2], batch.header[1])
   change_gauge(event_gauge_key(), token, -batch.going)
+  change_gauge(bytes_gauge_key(), token, exact(-bytes))
   note_changed(batch.bid, batch.header[3])
 end
 

@@ -1,47 +1,78 @@
--- Drops the oldest batches with all that points to them, except those in flight, and gap notices
--- that wait: a notice of their loss would only take their place. Takes no memory but for notices.
+-- Drops the oldest batches of some subscribers with all that points to them, except those in flight,
+-- and gap notices that wait: a notice of their loss would only take their place. Takes no memory
+-- but for notices.
 --
 -- ARGV     1 namespace, 2 max batches to drop, 3 number of events after which no more are dropped,
---          4 now (ms), 5 first 16 characters of the UIDs of gap notices
--- Returns  {subscriber, events, ...}, two values for each batch, oldest first; empty when nothing
---          is left. What a gap notice tells was lost before, so it has no events
+--          4 now (ms), 5 first 16 characters of the UIDs of gap notices, 6 UID of the last batch
+--          that was looked at and stayed, empty to begin, 7 when that was created (ms), 8 max
+--          batches to look at, 9.. tokens of the subscribers; none for all
+-- Returns  {1 at the end of the index, else 0; the UID and the time for the next call; subscriber,
+--          events, ...}, two values for each batch, oldest first. What a gap notice tells was lost
+--          before, so it has no events
 -- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane. A job
 --          deep inside the instant queue stays, since it takes long to find, and goes when it comes
 --          up
 local max_batches, max_events = tonumber(ARGV[2]), tonumber(ARGV[3])
+local last, last_created, max_looks = ARGV[6], ARGV[7], tonumber(ARGV[8])
 local max_in_flight, held = noted_max_in_flight(), jobs_in_flight('main')
-local notices = gaps()
+local notices, chosen, of_all = gaps(), {}, #ARGV < 9
+for i = 9, #ARGV do chosen[ARGV[i]] = true end
 
 allow_when_full()
-local dropping, dropped, events = {}, {}, 0
+local dropping, dropped, events = {}, { 1, '', '' }, 0
 
--- Chooses a batch, unless it stays.
+-- The token of a batch's subscriber, also if the batch is where the Ruby original has it; '' for an
+-- entry of the index for what is not there.
+local function subscriber_of_batch(bid)
+  for _, key in ipairs({ batch_key(bid), original_key(bid) }) do
+    local token = redis.pcall('LRANGE', key, 0, 0)[1] -- a table in any case
+    if token then return holder_of(token) end
+  end
+  return ''
+end
+
+-- Chooses a batch, unless it stays. Returns whether it goes.
 local function choose(bid)
-  if held[job_of(bid)] then return end
+  local token = subscriber_of_batch(bid)
+  if not (of_all or chosen[token]) or held[job_of(bid)] then return false end
   originals().adopt(bid) -- also what the Ruby original has left is dropped in its turn
-  local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
-  local token, length, lost = '', 0, 0
+  local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1)
+  local length, lost = 0, 0
   if header[1] then
-    token, length = holder_of(header[1]), events_of(bid)
-    if length == 1 and notices.waiting(token) == bid then return end
+    length = events_of(bid)
+    if length == 1 and notices.waiting(token) == bid then return false end
     lost = notices.count(token, batch_key(bid), length)
+  else
+    token = ''
   end
   events = events + length
   table.insert(dropping, { bid, token, length, header[3] })
   table.insert(dropped, token)
   table.insert(dropped, lost)
+  return true
 end
 
-local offset = 0
-while #dropping < max_batches and events < max_events do
-  local oldest = redis.call('ZRANGE', batches_index_key(), offset, offset + max_batches - 1)
-  if not oldest[1] then break end
-  for _, bid in ipairs(oldest) do
-    if #dropping >= max_batches or events >= max_events then break end
-    choose(bid)
+-- Where to go on: behind the last batch or, if that has gone, at the first that is not older.
+local rank = 0
+if last ~= '' then
+  rank = redis.call('ZRANK', batches_index_key(), last)
+  if rank then
+    rank = rank + 1
+  else
+    rank = redis.call('ZCOUNT', batches_index_key(), '-inf', '(' .. last_created)
   end
-  offset = offset + #oldest -- more than once only for what stays, which is little
 end
+local oldest =
+  redis.call('ZRANGE', batches_index_key(), rank, rank + max_looks - 1, 'WITHSCORES')
+if #oldest == 2 * max_looks then dropped[1] = 0 end
+for i = 1, #oldest, 2 do
+  if #dropping >= max_batches or events >= max_events then
+    dropped[1] = 0
+    break
+  end
+  if not choose(oldest[i]) then last, last_created = oldest[i], oldest[i + 1] end
+end
+dropped[2], dropped[3] = last, last_created
 -- Before the batches are removed, which wakes the heads of their lanes: the notices belong there.
 notices.note_counted(ARGV[4], ARGV[5], 'autodrop')
 for _, batch in ipairs(dropping) do

@@ -20,7 +20,8 @@ if is_held(old) or (heir and is_held(heir)) then return { 0, 'held' } end
 -- All is read before anything is written.
 local heirs = redis.call('HGETALL', rotations_key())
 local gauges = {
-  batch_gauge_key(), event_gauge_key(), dead_letter_events_key(), dead_letter_bytes_key(),
+  batch_gauge_key(), event_gauge_key(), bytes_gauge_key(), dead_letter_events_key(),
+  dead_letter_bytes_key(),
 }
 local function read(token)
   local found = {

@@ -22,8 +22,8 @@
 --          written, when a key that all subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
--- Cost     commands for one event and one subscriber: 11 for one that joins a current batch,
---          20 for one that opens and fills a batch;
+-- Cost     commands for one event and one subscriber: 12 for one that joins a current batch,
+--          21 for one that opens and fills a batch;
 --          2 more where there are plans; 3 more if the topic keeps a history, 5 once that has all
 --          that it may; 1 more while somebody watches the topic
 local topic, publisher, now = ARGV[2], ARGV[3], tonumber(ARGV[4])

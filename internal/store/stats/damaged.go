@@ -32,7 +32,7 @@ func (s *Stats) singles() map[string]rdb.Kind {
 	all := map[string]rdb.Kind{
 		k.Subscribers(): rdb.Set, k.Topics(): rdb.Set, k.BatchesIndex(): rdb.SortedSet,
 		k.Tokens(): rdb.Hash, k.Owners(): rdb.Hash, k.Counters(): rdb.Hash,
-		k.EventGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.DeadLetterEvents(): rdb.Hash,
+		k.EventGauge(): rdb.Hash, k.BytesGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.DeadLetterEvents(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
 		all[s.jobs.Instant(q)], all[s.jobs.Scheduled(q)] = rdb.List, rdb.SortedSet

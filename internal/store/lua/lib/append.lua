@@ -183,8 +183,15 @@ end
 -- Appends the events to where they go.
 local function append_events(appending)
   for _, current in ipairs(appending.damaged) do redis.call('DEL', current) end
+  local all = nil -- bytes of all events: most receivers get all
   for _, to in ipairs(appending.receivers) do
+    local bytes = to.lane and bytes_of(to.events, 1) or all
+    if not bytes then
+      all = bytes_of(to.events, to.first)
+      bytes = all
+    end
     change_gauge(event_gauge_key(), to.token, to.last - to.first + 1)
+    change_gauge(bytes_gauge_key(), to.token, exact(bytes))
     local from = to.first
     for i, bid in ipairs(to.current) do
       if from <= to.last then from = fill_batch(appending, to, bid, to.lengths[i], from) end

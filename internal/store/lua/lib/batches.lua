@@ -64,10 +64,24 @@ local function was_refused(token, bid, failures)
 end
 
 -- Whether a batch that an attempt leaves keeps its turn in its lane.
-local function keeps_turn(entry) return entry.result[11] == '1' end
+local function keeps_turn(entry) return entry.result[12] == '1' end
 
 -- How many events a batch has.
 local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end
+
+-- How many bytes texts have together, from the index first on.
+local function bytes_of(texts, first)
+  local bytes = 0
+  for i = first, #texts do bytes = bytes + #texts[i] end
+  return bytes
+end
+
+-- How many bytes the packed events of a batch have, or the first of them up to an index from 0.
+-- Only what seldom happens reads a batch for this.
+local function event_bytes_of(bid, last)
+  local to = last and HEADER + last or -1
+  return bytes_of(redis.pcall('LRANGE', batch_key(bid), HEADER, to), 1) -- 0 for another type
+end
 
 -- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
 -- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.

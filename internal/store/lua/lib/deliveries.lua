@@ -280,18 +280,21 @@ function BATCH.complete(entry)
   if not header then return end
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
   local refused, state = was_refused(token, bid, failures), state_of(token)
-  if entry.result[8] then
+  local bytes = entry.result[8]
+  if entry.result[9] then
     local parts = slices()
-    parts.settle(entry, header, state)
+    bytes = parts.settle(entry, header, state) or bytes
     parts.end_test(token, bid)
     STATES[token] = nil -- its pace may have changed
   end
-  remove_batch(bid, token, entry.result[1], tonumber(entry.settings[1]), failures > 0, false)
+  if bytes == '' then bytes = nil end
+  remove_batch(
+    bid, token, entry.result[1], tonumber(entry.settings[1]), failures > 0, false, bytes)
   note_result(entry, token, state, refused)
 end
 
 -- Whether a delivery has brought about nothing but that its batch is done.
-local function is_plain(result) return result[2] ~= '0' and result[5] == '' and not result[8] end
+local function is_plain(result) return result[2] ~= '0' and result[5] == '' and not result[9] end
 
 -- Completes batches that one worker has delivered after each other: at once, if there is nothing
 -- else to be done about any of them.
@@ -306,7 +309,7 @@ function BATCH.complete_all(entries)
     for _, entry in ipairs(entries) do BATCH.complete(entry) end
     return
   end
-  local bids, jobs, others, events = {}, {}, {}, 0
+  local bids, jobs, others, events, bytes = {}, {}, {}, 0, 0
   local sum = { '0', 0, 0, '0', '', token, '' }
   for _, entry in ipairs(entries) do
     local bid, result = entry.arg, entry.result
@@ -315,14 +318,14 @@ function BATCH.complete_all(entries)
       table.insert(others, traceparents_key(bid))
       table.insert(others, batch_state_key(bid))
       table.insert(bids, bid)
-      events = events + result[1]
+      events, bytes = events + result[1], bytes + result[8]
       sum[2], sum[3] = sum[2] + result[2], sum[3] + result[3]
       if result[7] ~= '' then sum[7] = result[7] end
     end
   end
   redis.call('DEL', unpack(others))
   redis.call('ZREM', batches_index_key(), unpack(bids))
-  count_batches(token, exact(-#bids), exact(-events))
+  count_batches(token, exact(-#bids), exact(-events), exact(-bytes))
   local max = tonumber(entries[1].settings[1])
   leave_lane(lane_of_subscriber(token), 'main', max, unpack(jobs))
   sum[2], sum[3] = exact(sum[2]), exact(sum[3])
@@ -340,7 +343,7 @@ function BATCH.retry(entry)
     redis.call('LSET', batch_key(bid), LAST_OF_HEADER, '1')
     header[3] = '1'
   end
-  if entry.result[8] then
+  if entry.result[9] then
     slices().settle(entry, header, state)
     STATES[token] = nil -- its pace may have changed
   end

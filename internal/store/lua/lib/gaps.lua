@@ -135,7 +135,9 @@ local function gaps()
     local bid, told = find(token)
     if bid then
       loss = sum(told, loss)
-      redis.call('LSET', batch_key(bid), HEADER, pack_notice(now, loss))
+      local before, notice = redis.call('LINDEX', batch_key(bid), HEADER), pack_notice(now, loss)
+      redis.call('LSET', batch_key(bid), HEADER, notice)
+      change_gauge(bytes_gauge_key(), token, #notice - #before)
       note_changed(bid, redis.call('LINDEX', batch_key(bid), LAST_OF_HEADER))
     else
       bid = uid

@@ -40,6 +40,7 @@ local function retention_key() return ns .. 'retention' end
 local function batches_index_key() return ns .. 'batches:index' end
 local function event_gauge_key() return ns .. 'batches:gauges:event' end
 local function batch_gauge_key() return ns .. 'batches:gauges:batch' end
+local function bytes_gauge_key() return ns .. 'batches:gauges:bytes' end
 local function idempotency_key(name, slice) return ns .. 'idempotency:' .. name .. '/' .. slice end
 local function migration_key() return ns .. 'migration' end
 local function counters_key() return ns .. 'counters' end

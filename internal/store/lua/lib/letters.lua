@@ -6,10 +6,9 @@ local function letters()
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely push at once
 
-  -- Files a letter of events of a batch. Its list is there.
+  -- Files a letter of events of a batch. Its list is there. Returns the bytes of the events.
   local function file(bid, token, now, cause, events)
-    local uid, bytes = cause[1], 0
-    for _, event in ipairs(events) do bytes = bytes + #event end
+    local uid, bytes = cause[1], bytes_of(events, 1)
     local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'generation', 'lane')
     redis.call('HSET', dead_letter_cause_key(uid), 'reason', cause[2], 'status', cause[3],
       'error', cause[4], 'note', cause[5], 'webhook_id', cause[6],
@@ -20,13 +19,15 @@ local function letters()
     redis.call('ZADD', dead_letters_key(token), now, uid)
     change_gauge(dead_letter_events_key(), token, #events)
     change_gauge(dead_letter_bytes_key(), token, bytes)
+    return bytes
   end
 
   -- Makes a letter of what a batch has; its list is moved, which takes no memory. What else there
-  -- is of the batch is the caller's to remove.
+  -- is of the batch is the caller's to remove. Returns the bytes of its events, as text.
   function self.bury(bid, token, now, cause)
     redis.call('RENAME', batch_key(bid), dead_letter_key(bid))
-    file(bid, token, now, cause, redis.call('LRANGE', dead_letter_key(bid), HEADER, -1))
+    local events = redis.call('LRANGE', dead_letter_key(bid), HEADER, -1)
+    return exact(file(bid, token, now, cause, events))
   end
 
   -- Makes a letter of some events of a batch, given its header, behind the cause which, and the

@@ -35,12 +35,16 @@ local function originals()
     local target = redis.call('TYPE', to).ok
     if target == 'none' and self.has_header(from) then
       redis.call('RENAME', from, to)
+      change_gauge(
+        bytes_gauge_key(), holder_of(redis.call('LINDEX', to, 0)), exact(event_bytes_of(bid)))
     elseif target == 'list' and self.has_events_only(from) and self.has_header(to) then
       local events = redis.call('LRANGE', from, 0, -1)
       for i = 1, #events, CHUNK_OF_EVENTS do
         redis.call('RPUSH', to, unpack(events, i, math.min(#events, i + CHUNK_OF_EVENTS - 1)))
       end
       redis.call('DEL', from)
+      change_gauge(
+        bytes_gauge_key(), holder_of(redis.call('LINDEX', to, 0)), exact(bytes_of(events, 1)))
     else
       return false
     end

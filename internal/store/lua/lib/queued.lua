@@ -3,28 +3,32 @@
 -- Wakes the batches of a subscriber whose turn it is, since what they wait for is over.
 local function wake_subscriber(token) generations().wake_all(token, noted_max_in_flight()) end
 
--- Counts batches and events that a subscriber has less: texts of numbers below 0, or of -0. Returns
--- whether batches are left.
-local function count_batches(token, batches, events)
+-- Counts batches, events and bytes that a subscriber has less: texts of numbers below 0, or of -0.
+-- Returns whether batches are left.
+local function count_batches(token, batches, events, bytes)
   local left = change_gauge(batch_gauge_key(), token, batches) > 0
   if left then
     change_gauge(event_gauge_key(), token, events == '-0' and '0' or events)
+    change_gauge(bytes_gauge_key(), token, bytes == '-0' and '0' or bytes)
   else
     redis.pcall('HDEL', event_gauge_key(), token)
+    redis.pcall('HDEL', bytes_gauge_key(), token)
   end
   return left
 end
 
 -- Removes a batch of a number of events and all that points to it, except its job. With failed, a
--- delivery of it may have failed; with current, it may take in events. Its first write takes no
+-- delivery of it may have failed; with current, it may take in events. Without bytes, which are
+-- those of its events, it is read for them, so its list must be there. Its first write takes no
 -- memory.
-local function remove_batch(bid, token, events, max_in_flight, failed, current)
+local function remove_batch(bid, token, events, max_in_flight, failed, current, bytes)
+  bytes = bytes or exact(event_bytes_of(bid))
   local lane, max, current_set, generation = lane_of_subscriber(token), max_in_flight, nil, nil
   if state_of(token).plan then
     lane, max, current_set, generation = generations().lane_of(token, bid, max)
   end
   redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
-  local left = count_batches(token, '-1', '-' .. events)
+  local left = count_batches(token, '-1', '-' .. events, '-' .. bytes)
   redis.call('ZREM', batches_index_key(), bid)
   if current then redis.pcall('SREM', current_set or current_key(token), bid) end
   if failed then redis.pcall('ZREM', failed_key(token), bid) end
@@ -69,6 +73,7 @@ local function add_batch(bid, token, created, events, lane)
   redis.call('ZADD', batches_index_key(), created, bid)
   change_gauge(batch_gauge_key(), token, '1')
   change_gauge(event_gauge_key(), token, events)
+  change_gauge(bytes_gauge_key(), token, exact(event_bytes_of(bid)))
   redis.call('SADD', jobs_index_key('main'), job_of(bid))
   redis.call('LPUSH', instant_key('main'), job_of(bid))
 end

@@ -103,17 +103,18 @@ local function slices()
     redis.call('PEXPIRE', attempts_key(token), ATTEMPTS_TTL)
   end
 
-  -- Removes events from a batch that keeps others. Returns how many.
+  -- Removes events from a batch that keeps others. Returns how many, and their bytes.
   local function remove_events(bid, header, ranges)
-    local batch, removed = batch_key(bid), 0
+    local batch, removed, bytes = batch_key(bid), 0, 0
     local prefix = string.match(ranges, '^0%-(%d+)$')
     if prefix then
       removed = prefix + 1
-      redis.call('LPOP', batch, HEADER + removed)
+      bytes = bytes_of(redis.call('LPOP', batch, HEADER + removed), HEADER + 1)
       redis.call('LPUSH', batch, '1', header[2], header[1])
-      return removed
+      return removed, bytes
     end
     for first, last in string.gmatch(ranges, '(%d+)%-(%d+)') do
+      bytes = bytes + bytes_of(redis.call('LRANGE', batch, HEADER + first, HEADER + last), 1)
       for i = tonumber(first), tonumber(last) do
         redis.call('LSET', batch, HEADER + i, REMOVED)
         removed = removed + 1
@@ -121,7 +122,7 @@ local function slices()
     end
     redis.call('LREM', batch, 0, REMOVED)
     redis.call('LSET', batch, LAST_OF_HEADER, '1')
-    return removed
+    return removed, bytes
   end
 
   local function change_state(bid, refusals, suspect)
@@ -143,7 +144,7 @@ local function slices()
   -- Makes the dead letters of a result. One of the whole batch comes last: it is returned.
   local function extract_letters(entry, header)
     local result, whole, parts, last = entry.result, nil, {}, -1
-    for i = 17, #result, 7 do
+    for i = 18, #result, 7 do
       local letter = { unpack(result, i, i + 6) }
       if letter[1] == entry.arg then
         whole = letter
@@ -163,31 +164,34 @@ local function slices()
 
   -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
   -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept
-  -- for a subscriber that is gone.
+  -- for a subscriber that is gone. Returns the bytes of what is left of the batch, as text, if all
+  -- of it is a dead letter now.
   function self.settle(entry, header, state)
     local result, bid, token = entry.result, entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
-    if kept and result[8] ~= '' then note_attempt(token, result[8], result[9]) end
-    if not result[10] then return end
-    if kept and result[10] ~= '0' and state.paced_until then
-      redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[10])
+    if kept and result[9] ~= '' then note_attempt(token, result[9], result[10]) end
+    if not result[11] then return nil end
+    if kept and result[11] ~= '0' and state.paced_until then
+      redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[11])
     end
     local whole
     if kept then whole = extract_letters(entry, header) end
-    if kept and result[15] ~= '0' then
-      gaps().note(token, entry.now, result[16], {
-        events = tonumber(result[15]), batches = 1, since = tonumber(header[2]) or 0,
+    if kept and result[16] ~= '0' then
+      gaps().note(token, entry.now, result[17], {
+        events = tonumber(result[16]), batches = 1, since = tonumber(header[2]) or 0,
         untl = tonumber(header[2]) or 0, reason = 'rejected',
       })
     end
-    if result[14] ~= '' then
-      local removed = remove_events(bid, header, result[14])
+    if result[15] ~= '' then
+      local removed, bytes = remove_events(bid, header, result[15])
       change_gauge(event_gauge_key(), token, -removed)
+      change_gauge(bytes_gauge_key(), token, exact(-bytes))
       redis.call('HINCRBY', batch_state_key(bid), 'revision', 1)
       redis.call('HDEL', batch_state_key(bid), 'webhook_id')
     end
-    change_state(bid, result[12], result[13])
-    if whole then letters().bury(bid, token, entry.now, whole) end
+    change_state(bid, result[13], result[14])
+    if whole then return letters().bury(bid, token, entry.now, whole) end
+    return nil
   end
 
   return self
