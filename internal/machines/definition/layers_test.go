@@ -114,6 +114,7 @@ func TestMergedRefuses(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	f.Add("state_machines: {m: {states: [{gate: a, exit_condition: \"true and\\n\\x20x\"}]}}", "a: [*b, &b c]")
 	f.Add("a: |2-\n   b\n", "a: !!str 'it''s'\n<<: {c: {a}}")
+	f.Add(everything, "state_machines: {m: {states: [{gate: !x y}, {gate: a, exit_condition: &a true, next: *a}]}}")
 	f.Add(states("gate a -> b; action b -> b a"), "placeholders: {a: '{placeholders.a}'}")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		_, warnings, err := definition.Load(files(a, b)...)

@@ -27,7 +27,8 @@ type target struct {
 	name machines.StateName
 }
 
-// states reads all states, and checks how they lead to one another, unless one of them is wrong.
+// states reads all states, and checks how they lead to one another, unless one of them is wrong: it
+// is refused here, or was before, when it was read or its placeholders were replaced.
 func (r *stateReader) states(v *document.Value) {
 	before := r.Refused()
 	items := r.list(v, "states")
@@ -47,7 +48,7 @@ func (r *stateReader) states(v *document.Value) {
 			r.Refuse(t.Place, "there is no state %q in this machine: %s", t.name, r.names())
 		}
 	}
-	if r.Refused() == before && len(items) > 0 {
+	if r.Refused() == before && len(items) > 0 && v.IsWhole() {
 		r.checkReachable()
 		r.checkLoops()
 	}
