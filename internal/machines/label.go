@@ -129,6 +129,10 @@ var (
 	ErrNotInGate      = errors.New("the label is not in a gate")
 	// ErrChanged means that somebody else has changed what was read. It is to be read again.
 	ErrChanged = errors.New("changed meanwhile")
+	// ErrContended means that so many changes of one label are under way that this one was not made.
+	ErrContended = fmt.Errorf("%w: many changes of the label are under way", bus.ErrUnavailable)
+	// ErrReplacing means that definitions are being replaced, so that a change was not made.
+	ErrReplacing = fmt.Errorf("%w: the state machines are being replaced", bus.ErrUnavailable)
 )
 
 // LabelsRestError means that definitions would leave labels without a state.

@@ -108,21 +108,36 @@ func (s *Store) Label(
 // [machines.ErrChanged] (the definitions) or [bus.ErrUnavailable].
 func (s *Store) create(
 	ctx context.Context, m *machines.Machine, name machines.LabelName, d *machines.Definitions,
-	metadata []byte, trigger string, now time.Time,
+	metadata []byte, trigger, traceparent string, now time.Time,
 ) error {
 	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
-		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), s.traceparent(ctx)))
+		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), traceparent))
 }
 
-// patch replaces the metadata of a label as it was read with its definitions; a trigger, if not
-// empty, has its gate evaluated. It fails with [machines.ErrUnknownLabel],
+// isAtRest looks whether no worker has something to do for a label now, or it is gone.
+func (s *Store) isAtRest(ctx context.Context, id labelID) (bool, error) {
+	rests, err := s.group.Run(ctx, scriptLabelRests, string(id.machine), string(id.name)).Int()
+	return rests == 1, rdb.Wrap("look at label", err)
+}
+
+// patch is what changes make of a label.
+type patch struct {
+	metadata []byte
+	// trigger, if not empty, has the label's gate evaluated, and pending again each minute until it
+	// opens. The traceparent is that of the request for which it is.
+	trigger     string
+	pending     bool
+	traceparent string
+}
+
+// patch replaces the metadata of a label as it was read with its definitions. It fails with [machines.ErrUnknownLabel],
 // [machines.ErrLabelDeleted], [machines.ErrChanged] (the definitions, the state or the metadata) or
 // [bus.ErrUnavailable].
 func (s *Store) patch(
-	ctx context.Context, label *machines.Label, d *machines.Definitions, metadata []byte, trigger string, pending bool,
+	ctx context.Context, label *machines.Label, d *machines.Definitions, p *patch,
 ) error {
 	return replied("patch label", s.group.Change(ctx, scriptLabelPatch, string(label.Machine), string(label.Name),
-		d.Version, label.Version, string(label.State), metadata, trigger, pending, s.traceparent(ctx)))
+		d.Version, label.Version, string(label.State), p.metadata, p.trigger, p.pending, p.traceparent))
 }
 
 // Delete deletes a label of a machine. It is no error if there is none. It fails with

@@ -31,6 +31,7 @@ var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
 var (
 	scriptAbandon      = newScript("definitions_abandon")
 	scriptLabelShow    = newScript("label_show")
+	scriptLabelRests   = newScript("label_rests")
 	scriptLabelCreate  = newScript("label_create")
 	scriptLabelPatch   = newScript("label_patch")
 	scriptLabelDelete  = newScript("label_delete")
@@ -71,6 +72,15 @@ type Store struct {
 	queue *queue.Queue
 	// latest are the definitions that were read last.
 	latest definitionCache
+	// turns has the changes of a label take turns, and rests is how requests wait until one rests.
+	turns *turns
+	rests *watches
+}
+
+// labelID names a label.
+type labelID struct {
+	machine machines.Name
+	name    machines.LabelName
 }
 
 // New returns the machines and labels of a partition.
@@ -83,6 +93,7 @@ func NewAll(partitions rdb.Partitions) []*Store {
 	for i, p := range partitions {
 		all[i] = &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
 		all[i].latest.all = read
+		all[i].turns, all[i].rests = newTurns(all[i].changeAll), newWatches(all[i].isAtRest)
 		read.caches = append(read.caches, &all[i].latest)
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -280,4 +281,26 @@ func TestUnknownMachines(t *testing.T) {
 		}
 		a.apply(a.journey()) // also when there are others
 	}
+}
+
+// TestManyChangesOfOneLabelAtOnce has each answered with 200, and with its own change.
+func TestManyChangesOfOneLabelAtOnce(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.apply(a.journey())
+	const one, changes = labels + "one", 600
+	a.require(201, "POST", one+"?wait=0", `{"metadata":{}}`)
+	var all sync.WaitGroup
+	for i := range changes {
+		all.Go(func() {
+			key := fmt.Sprint("k", i)
+			r := httptest.NewRequestWithContext(t.Context(), "PATCH", one, strings.NewReader(`{"metadata":{"`+key+`":1}}`))
+			a.Authorize(r, alice)
+			w := httptest.NewRecorder()
+			a.Handler.ServeHTTP(w, r)
+			assert.Equal(t, 200, w.Code, w.Body)
+			assert.Contains(t, w.Body.String(), `"`+key+`":1`)
+		})
+	}
+	all.Wait()
+	assert.Len(t, a.show(one).Metadata, changes)
 }

@@ -256,6 +256,14 @@ var problems = []struct {
 	{machines.ErrChanged, Problem{
 		Status: http.StatusConflict, Detail: "others are changing the same; nothing was changed: try again",
 	}},
+	{machines.ErrContended, Problem{
+		Status: http.StatusServiceUnavailable, ID: "label_contended",
+		Detail: "many changes of this label are under way; nothing of this request was stored: send it again later, or fewer at once",
+	}},
+	{machines.ErrReplacing, Problem{
+		Status: http.StatusServiceUnavailable, ID: "machines_replaced",
+		Detail: "the state machines are being replaced; nothing of this request was stored: send it again later",
+	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,
 		Detail: "more comes in than can be stored; nothing of this request was stored: send it again later",

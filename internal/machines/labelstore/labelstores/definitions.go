@@ -42,9 +42,6 @@ const (
 	followTimeout = 2 * time.Second
 )
 
-// errContended says that others have replaced the definitions all the time.
-var errContended = fmt.Errorf("%w: others replace the definitions all the time", bus.ErrUnavailable)
-
 // Apply replaces the definitions in all partitions, whatever they are; if they are the same,
 // nothing changes, and if this version of the program cannot read them, it can replace them all the
 // same. The labels of states that vanish move as the moves say, besides those that are still to
@@ -69,7 +66,7 @@ func (s *Stores) Apply(
 			return 0, fmt.Errorf("%w: %w", bus.ErrUnavailable, ctx.Err())
 		}
 	}
-	return 0, errContended
+	return 0, machines.ErrReplacing
 }
 
 func (s *Stores) tryApply(

@@ -4,12 +4,8 @@
 -- Returns  {version of the definitions or false, metadata or false, the fields of the record or
 --          false, when a worker looks at it next (ms, text), '0' if at once, false if none will}
 local machine, name = ARGV[2], ARGV[3]
-local label, entry = read_label(machine, name), entry_of(machine, name)
-local next = false
-if redis.call('SISMEMBER', jobs_index_key(QUEUE), entry) == 1 then
-  next = redis.call('ZSCORE', scheduled_key(QUEUE), entry) or '0'
-end
+local label = read_label(machine, name)
 return {
   redis.call('HGET', definitions_key(), 'version'), redis.call('GET', metadata_key(machine, name)),
-  label and label.values or false, next,
+  label and label.values or false, next_look(machine, name),
 }

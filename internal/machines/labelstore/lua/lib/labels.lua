@@ -25,6 +25,13 @@ local function read_label(machine, name)
   }
 end
 
+-- When a worker looks at a label next (ms, a text): '0' if at once, false if none will.
+local function next_look(machine, name)
+  local entry = entry_of(machine, name)
+  if redis.call('SISMEMBER', jobs_index_key(QUEUE), entry) == 0 then return false end
+  return redis.call('ZSCORE', scheduled_key(QUEUE), entry) or '0'
+end
+
 -- Why a script refuses to change a label, nil if there is no reason.
 local function refusal_of(label)
   if not label then return 'unknown label' end
