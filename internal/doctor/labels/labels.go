@@ -1,5 +1,5 @@
-// Package labels examines the labels of state machines: their records, the lists of states and of
-// errored labels, their metadata and histories, their entries in the queue, and the moves that are
+// Package labels examines the labels of state machines: their records, the lists of machines, of
+// states and of errored labels, their metadata and histories, their entries in the queue, and the moves that are
 // to be published.
 //
 // Where the record and something else differ, the record is right. What belongs to a label is not
@@ -39,6 +39,12 @@ func Find(e *exam.Examination) {
 		for name := range names {
 			label := e.Labels[machine+"/"+name]
 			x.findListed(e.Full(scan.LabelsPrefix+of), machine, name, !label.Deleted && label.State == state, whatIs(label))
+		}
+	}
+	for machine, names := range e.Each(labelstore.Keys{}.Names("")) {
+		for name := range names {
+			label := e.Labels[machine+"/"+name]
+			x.findListed(x.labels.Names(machines.Name(machine)), machine, name, label.There && !label.Deleted, whatIs(label))
 		}
 	}
 	for machine, names := range e.Each(labelstore.Keys{}.Errored("")) {
@@ -107,6 +113,7 @@ func (x examination) findRecord(id string, label scan.Label) {
 	}
 	machine, name, _ := strings.Cut(id, "/")
 	x.findUnlisted(labelstore.Keys{}.Labels(machines.Name(machine), machines.StateName(label.State)), id, name)
+	x.findUnlisted(labelstore.Keys{}.Names(machines.Name(machine)), id, name)
 	if label.Errored {
 		x.findUnlisted(labelstore.Keys{}.Errored(machines.Name(machine)), id, name)
 	}

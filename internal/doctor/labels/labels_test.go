@@ -120,6 +120,8 @@ var damages = map[string]struct {
 	"lists of nobody": {does: func(p *patient) redis.Cmder {
 		p.zadd("labels:m:a", "deleted")
 		p.zadd("errored:m", "deleted")
+		p.zadd("names:m", "deleted")
+		p.zadd("names:e:x", "nobody")
 		p.zadd("errored:m", "nobody")
 		return p.zadd("labels:e:x:a", "nobody")
 	}, finds: []string{
@@ -127,7 +129,12 @@ var damages = map[string]struct {
 		"machines:errored:m: lists nobody, which is not there [removed]",
 		"machines:labels:e:x:a: lists nobody, which is not there [removed]",
 		"machines:labels:m:a: lists deleted, which is deleted [removed]",
+		"machines:names:e:x: lists nobody, which is not there [removed]",
+		"machines:names:m: lists deleted, which is deleted [removed]",
 	}},
+	"the names of a machine": {does: func(p *patient) redis.Cmder {
+		return p.Del(p.T.Context(), key("names:e:x"))
+	}, finds: []string{"machines:label:e:x/errored: is not in machines:names:e:x [added there]"}},
 	"errored labels": {does: func(p *patient) redis.Cmder {
 		p.Del(p.T.Context(), key("errored:e:x"))
 		return p.zadd("errored:m", "waiting")
@@ -141,6 +148,7 @@ var damages = map[string]struct {
 		"machines:history:m/acting: is of a label that is not there [removed]",
 		"machines:labels:m:a: lists acting, which is not there [removed]",
 		"machines:metadata:m/acting: is of a label that is not there []",
+		"machines:names:m: lists acting, which is not there [removed]",
 	}, stays: true},
 	"a state that is not defined": {does: func(p *patient) redis.Cmder {
 		p.Del(p.T.Context(), key("labels:m:g"))

@@ -137,6 +137,7 @@ var families = []Family{
 	{Prefix: MetadataPrefix, Kind: rdb.String, has: isLabel, unread: true, noted: true},
 	{Prefix: MovesPrefix, Kind: rdb.List, has: isLabel, unread: true, noted: true},
 	{Prefix: LabelsPrefix, Kind: rdb.SortedSet, has: isState},
+	{Prefix: labels.Names(""), Kind: rdb.SortedSet},
 	{Prefix: labels.Errored(""), Kind: rdb.SortedSet},
 	{Prefix: labels.Outbox(""), Kind: rdb.List, list: (*Scan).takeOutbox, to: NextMoves - 1},
 	{Prefix: labels.Published(""), Kind: rdb.Hash, fields: publishedFields},

@@ -56,7 +56,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	ofLabels := map[string]rdb.Kind{
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash, labels.Label("x", "y"): rdb.Hash,
 		labels.Metadata("x", "y"): rdb.String, labels.History("x", "y"): rdb.List, labels.Labels("x", "y"): rdb.SortedSet,
-		labels.Errored("x"): rdb.SortedSet, labels.Standings("x"): rdb.Hash,
+		labels.Names("x"): rdb.SortedSet, labels.Errored("x"): rdb.SortedSet, labels.Standings("x"): rdb.Hash,
 		labels.Outbox("x"): rdb.List, labels.Published("x"): rdb.Hash,
 	}
 	var relayed relays.Keys

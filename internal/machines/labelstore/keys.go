@@ -27,6 +27,12 @@ func (k Keys) History(machine machines.Name, name machines.LabelName) string {
 	return k.Namespace + "machines:history:" + string(machine) + "/" + string(name)
 }
 
+// Names is a sorted set of the names of all labels of a machine that are not deleted, all of score
+// 0.
+func (k Keys) Names(machine machines.Name) string {
+	return k.Namespace + "machines:names:" + string(machine)
+}
+
 // Labels is a sorted set of the names of the labels in a state, all of score 0.
 func (k Keys) Labels(machine machines.Name, state machines.StateName) string {
 	return k.Namespace + "machines:labels:" + string(machine) + ":" + string(state)

@@ -27,6 +27,7 @@ func TestKeysInLua(t *testing.T) {
 		"label_key('m', 'l')":    k.Label("m", "l"),
 		"metadata_key('m', 'l')": k.Metadata("m", "l"),
 		"history_key('m', 'l')":  k.History("m", "l"),
+		"names_key('m')":         k.Names("m"),
 		"labels_key('m', 's')":   k.Labels("m", "s"),
 		"errored_key('m')":       k.Errored("m"),
 		"outbox_key('m')":        k.Outbox("m"),

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -232,7 +233,7 @@ func TestLists(t *testing.T) {
 		f.Change("m", "B", `{"go":1}`)
 		pages := func(filter labelstore.Filter) (all []machines.LabelName) {
 			for range 20 {
-				page, next, err := f.List(ctx, definitions, "m", filter)
+				page, next, err := f.List(ctx, "m", filter)
 				require.NoError(t, err)
 				for _, l := range page {
 					assert.Equal(t, f.Show("m", l.Name).State, l.State)
@@ -326,4 +327,44 @@ func TestSlicesOfLongMetadataAreShort(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, slice, 2)
 	})
+}
+
+// TestAListOfManyStates reads as much as it lists, however many states there are.
+func TestAListOfManyStates(t *testing.T) {
+	t.Parallel()
+	const states, limit = machines.MaxStates, 100
+	server := rdbtest.Real(t)
+	f := machinestest.New(t, server)
+	var text strings.Builder
+	text.WriteString("state_machines:\n  m:\n    states:\n")
+	for i := range states {
+		fmt.Fprintf(&text, "      - {gate: s%d, triggers: [{metadata: go}], exit_condition: metadata.go, next: s%d}\n", i, (i+1)%states)
+	}
+	f.Apply(text.String())
+	definitions, err := f.Definitions(t.Context())
+	require.NoError(t, err)
+	var names []machines.LabelName
+	for i := range states { // as if they had moved there
+		name := machines.LabelName(fmt.Sprintf("user:%05d", i))
+		names = append(names, name)
+		_, err := f.Add(t.Context(), "m", name, machines.Object{}, f.Now)
+		require.NoError(t, err)
+		state := definitions.Machine("m").States[i%states].Name
+		server.Raw.ZRem(t.Context(), f.Keys.Labels("m", "s0"), string(name))
+		server.Raw.ZAdd(t.Context(), f.Keys.Labels("m", state), redis.Z{Member: string(name)})
+		server.Raw.HSet(t.Context(), f.Keys.Label("m", name), "state", string(state))
+	}
+	var list []labelstore.Listed
+	var next machines.LabelName
+	counts, sent := calls(t, server, func() {
+		list, next, err = f.List(t.Context(), "m", labelstore.Filter{Limit: limit})
+		require.NoError(t, err)
+	}, "zrangebylex", "hget")
+	t.Logf("a list of %d labels of %d states: %v, %d bytes read", limit, states, counts, sent)
+	require.Len(t, list, limit)
+	for i, l := range list {
+		assert.Equal(t, labelstore.Listed{Name: names[i], State: definitions.Machine("m").States[i].Name}, l)
+	}
+	assert.Equal(t, names[limit-1], next)
+	assert.Equal(t, map[string]int{"zrangebylex": 1, "hget": limit}, counts)
 }

@@ -1,7 +1,6 @@
 package labelstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -26,73 +25,55 @@ type Listed struct {
 	State machines.StateName
 }
 
-// List lists labels of a machine in the order of the bytes of their names. Next is the name after
+// List lists labels of a machine in the order of the bytes of their names. It reads at most as many
+// names as are asked for, and the states of these. Next is the name after
 // which the next page begins, empty if there is none; while there is one, a page may have less
 // labels than asked for. It fails with [bus.ErrUnavailable].
 func (s *Store) List(
-	ctx context.Context, d *machines.Definitions, machine machines.Name, f Filter,
+	ctx context.Context, machine machines.Name, f Filter,
 ) (list []Listed, next machines.LabelName, err error) {
-	if f.Errored {
-		list, err = s.listErrored(ctx, machine, f)
-	} else {
-		list, err = s.listStates(ctx, d, machine, f)
+	key := s.keys.Names(machine)
+	switch {
+	case f.Errored:
+		key = s.keys.Errored(machine)
+	case f.State != "":
+		key = s.keys.Labels(machine, f.State)
 	}
+	names, err := s.redis.ZRangeByLex(ctx, key, rdb.LexRange(string(f.After), f.Limit)).Result()
 	if err != nil {
-		return nil, "", err
+		return nil, "", rdb.Wrap("list labels", err)
 	}
-	if len(list) >= f.Limit {
-		list = list[:f.Limit]
-		next = list[len(list)-1].Name
+	if len(names) >= f.Limit {
+		next = machines.LabelName(names[f.Limit-1])
 	}
-	if f.Errored && f.State != "" {
-		list = slices.DeleteFunc(list, func(l Listed) bool { return l.State != f.State })
+	if f.State != "" && !f.Errored {
+		for _, name := range names {
+			list = append(list, Listed{machines.LabelName(name), f.State})
+		}
+		return list, next, nil
 	}
-	return list, next, nil
+	list, err = s.statesOfLabels(ctx, machine, names)
+	return slices.DeleteFunc(list, func(l Listed) bool {
+		return l.State == "" || f.State != "" && l.State != f.State // it was deleted meanwhile, or is in another
+	}), next, err
 }
 
-// listStates reads a page of every state, and merges them.
-func (s *Store) listStates(
-	ctx context.Context, d *machines.Definitions, machine machines.Name, f Filter,
-) (list []Listed, err error) {
-	states := statesOf(d, machine)
-	if f.State != "" {
-		states = []machines.StateName{f.State}
-	}
-	pages := make([]rdb.Reply[[]string], len(states))
-	err = s.redis.Pipelined(ctx, "list labels", func(pipe rdb.Commands) {
-		for i, state := range states {
-			pages[i] = pipe.ZRangeByLex(ctx, s.keys.Labels(machine, state), rdb.LexRange(string(f.After), f.Limit))
+// statesOfLabels reads in which states labels are: empty for one that is not there any more.
+func (s *Store) statesOfLabels(ctx context.Context, machine machines.Name, names []string) ([]Listed, error) {
+	states := make([]rdb.Reply[string], len(names))
+	err := s.redis.Reads(ctx, "list labels", func(pipe rdb.Commands) {
+		for i, name := range names {
+			states[i] = pipe.HGet(ctx, s.keys.Label(machine, machines.LabelName(name)), "state")
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i, state := range states {
-		for _, name := range pages[i].Val() {
-			list = append(list, Listed{machines.LabelName(name), state})
-		}
-	}
-	slices.SortFunc(list, func(a, b Listed) int { return cmp.Compare(a.Name, b.Name) })
-	// A label that moves while the states are read may be found in two of them.
-	return slices.CompactFunc(list, func(a, b Listed) bool { return a.Name == b.Name }), nil
-}
-
-func (s *Store) listErrored(ctx context.Context, machine machines.Name, f Filter) ([]Listed, error) {
-	names, err := s.redis.ZRangeByLex(ctx, s.keys.Errored(machine), rdb.LexRange(string(f.After), f.Limit)).Result()
-	if err != nil {
-		return nil, rdb.Wrap("list errored labels", err)
-	}
-	states := make([]rdb.Reply[string], len(names))
-	err = s.redis.Reads(ctx, "list errored labels", func(pipe rdb.Commands) {
-		for i, name := range names {
-			states[i] = pipe.HGet(ctx, s.keys.Label(machine, machines.LabelName(name)), "state")
-		}
-	})
 	list := make([]Listed, len(names))
 	for i, name := range names {
 		list[i] = Listed{machines.LabelName(name), machines.StateName(states[i].Val())}
 	}
-	return list, err
+	return list, nil
 }
 
 // statesOf returns the states of a machine in which labels may be: those that have vanished too.

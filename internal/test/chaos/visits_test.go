@@ -83,7 +83,7 @@ func (c *chaos) listed(st *labelstores.Stores, d *machines.Definitions) map[mach
 	for _, state := range d.Machine(roundsMachine).States {
 		f := labelstore.Filter{State: state.Name, Limit: 1000}
 		for more := true; more; more = f.After != "" {
-			list, next, err := st.List(c.t.Context(), d, roundsMachine, f)
+			list, next, err := st.List(c.t.Context(), roundsMachine, f)
 			require.NoError(c.t, err)
 			for _, l := range list {
 				assert.Empty(c.t, in[l.Name], "%s is in two lists", l.Name)

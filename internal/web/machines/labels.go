@@ -53,11 +53,11 @@ func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request) (view labe
 	if err := q.Err(); err != nil {
 		return view, err
 	}
-	m, definitions, err := machine(r, h.stores)
+	m, _, err := machine(r, h.stores)
 	if err != nil {
 		return view, err
 	}
-	list, next, err := h.stores.List(r.Context(), definitions, m.Name, filter)
+	list, next, err := h.stores.List(r.Context(), m.Name, filter)
 	if err != nil {
 		return view, err
 	}

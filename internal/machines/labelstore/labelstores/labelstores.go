@@ -128,11 +128,11 @@ func (s *Stores) MachineNames(ctx context.Context) (map[string]bool, error) {
 // List is [labelstore.Store.List]. It fails with [bus.ErrUnavailable] while a partition is away or
 // held.
 func (s *Stores) List(
-	ctx context.Context, d *machines.Definitions, machine machines.Name, f labelstore.Filter,
+	ctx context.Context, machine machines.Name, f labelstore.Filter,
 ) (list []labelstore.Listed, next machines.LabelName, err error) {
 	pages, ends := make([][]labelstore.Listed, len(s.all)), make([]machines.LabelName, len(s.all))
 	errs := s.Each(func(i int, st *labelstore.Store) (err error) {
-		if pages[i], ends[i], err = st.List(ctx, d, machine, f); err == nil {
+		if pages[i], ends[i], err = st.List(ctx, machine, f); err == nil {
 			err = s.partitions[i].RequireOpen(ctx)
 		}
 		return err
@@ -182,9 +182,13 @@ func (s *Stores) Counts(
 
 // addStates adds how many labels are in states of a machine to how many others are.
 func addStates(sum, counts []machines.StateCount) []machines.StateCount {
-	for _, c := range counts {
+	for number, c := range counts {
 		same := func(other machines.StateCount) bool { return other.Machine == c.Machine && other.State == c.State }
-		if i := slices.IndexFunc(sum, same); i >= 0 {
+		i := number // mostly they are in the same order
+		if i >= len(sum) || !same(sum[i]) {
+			i = slices.IndexFunc(sum, same)
+		}
+		if i >= 0 {
 			sum[i].Labels += c.Labels
 		} else {
 			sum = append(sum, c)

@@ -5,7 +5,7 @@
 --          9 how the move is published (see tell), 10 traceparent or ''
 -- Returns  {1}; {0, 'exists'}, {0, 'deleted'}, {0, 'changed'} (the definitions), {0, 'closing'} if
 --          other definitions without that state are about to come
--- Keeps    a label that is not deleted in the list of one state
+-- Keeps    a label that is not deleted in the list of one state, and of its machine
 local machine, name, now, state = ARGV[2], ARGV[3], ARGV[4], ARGV[6]
 if not definitions_are(ARGV[5]) then return { 0, 'changed' } end
 local label = read_label(machine, name)
@@ -14,6 +14,7 @@ if is_closing(machine, state) then return { 0, 'closing' } end
 redis.call('SET', metadata_key(machine, name), ARGV[7])
 redis.call('HSET', label_key(machine, name), 'state', state, 'created_at', now, 'entered_at', now)
 redis.call('ZADD', labels_key(machine, state), '0', name)
+redis.call('ZADD', names_key(machine), '0', name)
 tell({ machine = machine, name = name }, now, 'null', quoted(state), ARGV[9])
 if ARGV[8] ~= '' then
   trace(machine, name, ARGV[10])

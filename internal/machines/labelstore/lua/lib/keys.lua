@@ -8,6 +8,7 @@ end
 local function history_key(machine, name)
   return ns .. 'machines:history:' .. machine .. '/' .. name
 end
+local function names_key(machine) return ns .. 'machines:names:' .. machine end
 local function labels_key(machine, state)
   return ns .. 'machines:labels:' .. machine .. ':' .. state
 end
