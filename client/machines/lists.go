@@ -75,6 +75,8 @@ type Move struct {
 
 // Why is why a label has moved.
 type Why struct {
+	// Hops is how many moves have set off one another through topics, up to this one.
+	Hops int `json:"hops,omitempty"`
 	// Trigger is what had the gate evaluated, Values are those of the parts of its condition.
 	Trigger string `json:"trigger,omitempty"`
 	Values  Object `json:"values,omitempty"`

@@ -13,8 +13,42 @@ type Event struct {
 	Topic bus.TopicName
 	Type  bus.EventType
 	URL   string
+	// At is its timestamp, in ms since the Unix epoch.
+	At int64
 	// Data is its data, numbers as they were written (json.Number); nil without.
 	Data any
+}
+
+// MaxHops is how many moves may have set off one another through topics, until a gate is not opened
+// for the next.
+const MaxHops = 50
+
+// ReasonHops is why a label is errored whose gate an event of too many hops was to open.
+const ReasonHops = "paused: 50 moves of labels have set off one another through topics; " +
+	"change the machines that hear what they publish, then retry the label, or change its metadata"
+
+// PublishedMove is a move of a label, as an event says that its machine has published.
+type PublishedMove struct {
+	Machine Name
+	Label   LabelName
+	At      int64 // ms
+	// From is empty for a creation, To for a deletion.
+	From, To StateName
+}
+
+// MovesOf returns the moves that an event may be of: one for each machine that publishes to its
+// topic; none for an event that no machine has published.
+func (d *Definitions) MovesOf(e *Event) (moves []PublishedMove) {
+	data, _ := e.Data.(map[string]any)
+	label, named := data["label"].(string)
+	from, _ := data["from"].(string)
+	to, _ := data["to"].(string)
+	for _, m := range d.Machines {
+		if named && m.Publish != nil && m.Publish.Topic == e.Topic {
+			moves = append(moves, PublishedMove{m.Name, LabelName(label), e.At, StateName(from), StateName(to)})
+		}
+	}
+	return moves
 }
 
 // Change is what a client or an event does to a label.
@@ -24,6 +58,9 @@ type Change struct {
 	KeepNull bool
 	// Event is the one that the patch is from; nil if a client has sent it.
 	Event *Event
+	// Hops is how many moves have set off one another, through topics, up to the change: 0 for that of
+	// a client.
+	Hops int
 	// Create says that the label is made if it does not exist.
 	Create bool
 	// Patience is until when the change waits for the label to come to rest; zero if it does not.

@@ -78,6 +78,9 @@ type Label struct {
 	// ErroredAt is since when the label is errored, and ErroredReason why; zero if it is not.
 	ErroredAt     time.Time
 	ErroredReason string
+	// Hops is how many moves have set off one another, through topics, up to what has asked for the
+	// evaluation: 0 for a client and the clock.
+	Hops int
 	// Steps is how many moves the run has made that is not over.
 	Steps int
 	// Standing is that of the state's webhook or feeds. It is known when a worker takes the label.
@@ -105,6 +108,9 @@ type Move struct {
 
 // Why says why a label has moved.
 type Why struct {
+	// Hops is how many moves have set off one another, through topics, up to this one. It comes first:
+	// label_hops of package labelstore reads it there.
+	Hops int `json:"hops,omitempty"`
 	// Trigger is what had the gate evaluated.
 	Trigger string `json:"trigger,omitempty"`
 	// Values are those of the parts of the gate's condition.

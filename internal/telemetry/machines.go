@@ -75,6 +75,9 @@ const (
 	EventUnusable EventOutcome = "unusable"
 	EventInvalid  EventOutcome = "invalid"
 	EventDamaged  EventOutcome = "damaged"
+	// EventPaused: it has changed a label, but not had its gate evaluated, as machines set off one
+	// another.
+	EventPaused EventOutcome = "paused"
 )
 
 // EventHeard notes what became of an event of a topic, for a machine.

@@ -3,6 +3,7 @@ package definition
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -33,8 +34,60 @@ func (l *loader) definitions(root *document.Value) *machines.Definitions {
 	for _, e := range all.Entries {
 		d.Machines = append(d.Machines, l.machine(e.Key, e.Value))
 	}
+	l.warnOfCycles(d.Machines, all)
 	slices.SortFunc(d.Machines, func(a, b *machines.Machine) int { return cmp.Compare(a.Name, b.Name) })
 	return d
+}
+
+// warnOfCycles warns of machines that hear the moves that others of them publish, in a circle. One
+// that hears its own is warned of by itself.
+func (l *loader) warnOfCycles(all []*machines.Machine, places *object) {
+	hearers := map[bus.TopicName][]*machines.Machine{}
+	for _, m := range all {
+		for _, topic := range (&machines.Definitions{Machines: []*machines.Machine{m}}).Topics() {
+			hearers[topic] = append(hearers[topic], m)
+		}
+	}
+	left := map[*machines.Machine]bool{} // those that have left the way from which none leads in a circle
+	var way []*machines.Machine
+	var follow func(m *machines.Machine)
+	follow = func(m *machines.Machine) {
+		if left[m] || m.Publish == nil {
+			return
+		}
+		if i := slices.Index(way, m); i >= 0 {
+			if circle := way[i:]; len(circle) > 1 {
+				l.warnOfCycle(circle, places)
+			}
+			return
+		}
+		way = append(way, m)
+		for _, next := range hearers[m.Publish.Topic] {
+			follow(next)
+		}
+		way = way[:len(way)-1]
+		left[m] = true
+	}
+	for _, m := range all {
+		follow(m)
+	}
+}
+
+// warnOfCycle warns of a circle, at that of its machines which stands first.
+func (l *loader) warnOfCycle(circle []*machines.Machine, places *object) {
+	at, steps := document.Place{}, []string{}
+	for i, m := range circle {
+		if place := places.At(string(m.Name)).KeyOf("publish").Place; i == 0 || place.File == at.File && place.Line < at.Line {
+			at = place
+		}
+		if i < 10 {
+			steps = append(steps, fmt.Sprintf("%s publishes %s, which %s hears", m.Name, m.Publish.Topic, circle[(i+1)%len(circle)].Name))
+		}
+	}
+	if len(circle) > len(steps) {
+		steps = append(steps, "…")
+	}
+	l.Warn(at, "machines may set off one another for ever: %s; after %d moves the label is paused", strings.Join(steps, ", "), machines.MaxHops)
 }
 
 func (l *loader) placeholders(v *document.Value) {
@@ -132,7 +185,7 @@ func (l *loader) machine(name, v *document.Value) *machines.Machine {
 	s := stateReader{loader: l, machine: m, places: map[machines.StateName]document.Place{}}
 	s.states(o.need("states"))
 	if m.Publish != nil && m.Hears(m.Publish.Topic) {
-		l.Warn(o.get("publish").Place, "the machine hears the topic %s, to which it publishes its own moves: they may set off one another for ever", m.Publish.Topic)
+		l.Warn(o.get("publish").Place, "the machine hears the topic %s, to which it publishes its own moves: they may set off one another for ever; after %d the label is paused", m.Publish.Topic, machines.MaxHops)
 	}
 	return m
 }

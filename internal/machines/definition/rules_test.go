@@ -245,3 +245,24 @@ func TestLaughs(t *testing.T) {
 		assert.Contains(t, fmt.Sprint(problems(t, text)), want)
 	}
 }
+
+// TestCirclesOfMachines warns of machines that set off one another through topics.
+func TestCirclesOfMachines(t *testing.T) {
+	machine := func(name, hears, publishes string) string {
+		return fmt.Sprintf("  %s:\n    states: [{gate: a, exit_condition: true, triggers: [{topic: %s, label: {data: l}}]}]\n"+
+			"    publish: {topic: %s, url: \"https://x.example\"}\n", name, hears, publishes)
+	}
+	warnings := func(text string) (messages []string) {
+		_, warnings, err := definition.Load(files("state_machines:\n" + text)...)
+		require.NoError(t, err)
+		for _, w := range warnings {
+			messages = append(messages, w.String())
+		}
+		return messages
+	}
+	assert.Empty(t, warnings(machine("a", "x", "y")+machine("b", "y", "z")+machine("c", "y", "v")))
+	found := warnings(machine("c", "z", "x") + machine("a", "x", "y") + machine("b", "y", "z") + machine("d", "z", "w"))
+	require.Len(t, found, 1)
+	assert.Regexp(t, `^a.yaml:4:5: machines may set off one another for ever: .*a publishes y, which b hears`, found[0])
+	assert.Contains(t, found[0], "c publishes x, which a hears")
+}

@@ -63,7 +63,7 @@ func (s *Store) add(
 		if first.RunsOn() {
 			trigger = machines.TriggerEntry
 		}
-		err := s.create(ctx, m, name, definitions, metadata, trigger, r.traceparent, now)
+		err := s.create(ctx, m, name, definitions, metadata, trigger, r, now)
 		if errors.Is(err, errClosing) {
 			replacing = errClosing
 			pause(ctx, closingPause)

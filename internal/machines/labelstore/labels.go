@@ -35,6 +35,7 @@ const (
 	fieldTaken
 	fieldTraceparent
 	fieldAcknowledged
+	fieldHops
 	fieldCount
 )
 
@@ -53,7 +54,7 @@ func readLabel(machine machines.Name, name machines.LabelName, metadata any, val
 		Trigger: rdb.Text(values[fieldTrigger]), Pending: rdb.Text(values[fieldPending]) == "1",
 		Steps: int(number(fieldSteps)), Failures: int(number(fieldFailures)), Error: rdb.Text(values[fieldError]),
 		Attempts: int(number(fieldAttempts)), LastStatus: int(number(fieldStatus)), LastError: rdb.Text(values[fieldReason]),
-		ErroredAt: fromMillis(values[fieldErroredAt]),
+		ErroredAt: fromMillis(values[fieldErroredAt]), Hops: int(number(fieldHops)),
 	}
 	if asked := rdb.Text(values[fieldAsked]); asked != "" {
 		label.Trigger = asked
@@ -103,15 +104,22 @@ func (s *Store) Label(
 	return label, definitions, nil
 }
 
+// Hops returns how many moves have set off one another, through topics, up to a move that was
+// published: 0 if that is not known any more. It fails with [bus.ErrUnavailable].
+func (s *Store) Hops(ctx context.Context, m machines.PublishedMove) (int, error) {
+	hops, err := s.group.Run(ctx, scriptLabelHops, string(m.Machine), string(m.Label), m.At, string(m.From), string(m.To)).Int()
+	return hops, rdb.Wrap("read hops", err)
+}
+
 // create makes a label in the first state of its machine, by definitions; a trigger, if not empty,
 // has a worker look at it. It fails with [machines.ErrLabelExists], [machines.ErrLabelDeleted],
 // [machines.ErrChanged] (the definitions) or [bus.ErrUnavailable].
 func (s *Store) create(
 	ctx context.Context, m *machines.Machine, name machines.LabelName, d *machines.Definitions,
-	metadata []byte, trigger, traceparent string, now time.Time,
+	metadata []byte, trigger string, r *request, now time.Time,
 ) error {
 	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
-		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), traceparent))
+		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), r.traceparent, r.Hops))
 }
 
 // isAtRest looks whether no worker has something to do for a label now, or it is gone.
@@ -128,6 +136,10 @@ type patch struct {
 	trigger     string
 	pending     bool
 	traceparent string
+	hops        int
+	// paused, if not empty, is why the label is errored since now. Without a trigger only.
+	paused string
+	now    time.Time
 }
 
 // patch replaces the metadata of a label as it was read with its definitions. It fails with [machines.ErrUnknownLabel],
@@ -137,7 +149,8 @@ func (s *Store) patch(
 	ctx context.Context, label *machines.Label, d *machines.Definitions, p *patch,
 ) error {
 	return replied("patch label", s.group.Change(ctx, scriptLabelPatch, string(label.Machine), string(label.Name),
-		d.Version, label.Version, string(label.State), p.metadata, p.trigger, p.pending, p.traceparent))
+		d.Version, label.Version, string(label.State), p.metadata, p.trigger, p.pending, p.traceparent, p.hops,
+		p.paused, p.now.UnixMilli()))
 }
 
 // Delete deletes a label of a machine. It is no error if there is none. It fails with

@@ -32,6 +32,7 @@ var (
 	scriptAbandon      = newScript("definitions_abandon")
 	scriptLabelShow    = newScript("label_show")
 	scriptLabelRests   = newScript("label_rests")
+	scriptLabelHops    = newScript("label_hops")
 	scriptLabelCreate  = newScript("label_create")
 	scriptLabelPatch   = newScript("label_patch")
 	scriptLabelDelete  = newScript("label_delete")

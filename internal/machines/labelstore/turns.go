@@ -188,7 +188,13 @@ func (s *Store) merge(ctx context.Context, label machines.Label, d *machines.Def
 		}
 		metadata, p.metadata, label.Metadata, label.Version = merged, packed, packed, version+1
 		if trigger, pending := d.State(label.Machine, label.State).TriggerOf(label.Machine, label.Name, &r.Change); trigger != "" {
-			p.trigger, p.pending, p.traceparent, label.Resting = trigger, p.pending || pending, r.traceparent, false
+			if r.Hops > machines.MaxHops {
+				p.paused, p.now = machines.ReasonHops, r.now
+				label.ErroredAt, label.ErroredReason = r.now, machines.ReasonHops
+			} else {
+				p.trigger, p.pending, p.traceparent, p.hops = trigger, p.pending || pending, r.traceparent, r.Hops
+				label.Resting, label.ErroredReason = false, ""
+			}
 		}
 		r.label, made = label, append(made, r)
 	}
@@ -196,6 +202,9 @@ func (s *Store) merge(ctx context.Context, label machines.Label, d *machines.Def
 		return nil
 	}
 	label.Version = version
+	if p.trigger != "" {
+		p.paused = "" // another change has the gate evaluated
+	}
 	if err := s.patch(ctx, &label, d, &p); err != nil {
 		return err
 	}

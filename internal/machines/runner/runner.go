@@ -120,6 +120,7 @@ func (r *Runner) leave(d *machines.Definitions, visit *labelstore.Visit) (labels
 
 // moved is the result of a step to a state.
 func moved(m *machines.Machine, visit *labelstore.Visit, to machines.StateName, why machines.Why) labelstore.Result {
+	why.Hops = visit.Hops
 	return labelstore.Result{
 		Outcome: labelstore.Moved, To: to, Why: why, Steps: visit.Steps + 1, RunsOn: m.State(to).RunsOn(), In: m,
 	}

@@ -30,6 +30,7 @@ type heardEvent struct {
 	Topic bus.TopicName `json:"topic"`
 	Type  bus.EventType `json:"type"`
 	URL   string        `json:"url"`
+	At    json.Number   `json:"t"`
 	Data  any           `json:"data"`
 }
 
@@ -79,7 +80,7 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxLabels)
 	for id, some := range changes {
-		group.Go(func() error { return c.change(ctx, id, some) })
+		group.Go(func() error { return c.change(ctx, definitions, id, some) })
 	}
 	return group.Wait()
 }
@@ -96,14 +97,19 @@ func readEvents(r outbound.Request) ([]machines.Event, error) {
 	}
 	events := make([]machines.Event, len(heard))
 	for i, e := range heard {
-		events[i] = machines.Event(e)
+		at, _ := e.At.Int64() // 0 for none: no move is of that time
+		events[i] = machines.Event{Topic: e.Topic, Type: e.Type, URL: e.URL, At: at, Data: e.Data}
 	}
 	return events, nil
 }
 
 // change does what events of a batch change of one label.
-func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change) error {
+func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID, changes []machines.Change) error {
 	for _, change := range changes {
+		var err error
+		if change.Hops, err = c.hopsOf(ctx, d, change.Event); err != nil {
+			return err
+		}
 		label, err := c.Labels.Of(id.machine, id.label).Change(ctx, id.machine, id.label, change, c.Now())
 		outcome, again := outcomeOf(label, err)
 		if again != nil {
@@ -111,14 +117,35 @@ func (c *Client) change(ctx context.Context, id labelID, changes []machines.Chan
 		}
 		c.Recorder.EventHeard(id.machine, change.Event.Topic, outcome)
 		fields := []any{"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome}
-		if outcome == telemetry.EventDamaged {
+		switch outcome {
+		case telemetry.EventPaused:
+			c.Log.Warn("paused a label, as machines set off one another through topics; rtm label retry has it go on",
+				append(fields, "hops", change.Hops)...)
+		case telemetry.EventDamaged:
 			// No other time would be better, and nothing passes a batch that fails.
 			c.Log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how", append(fields, "error", err)...)
-		} else {
+		default:
 			c.Log.Debug("heard an event about a label", fields...)
 		}
 	}
 	return nil
+}
+
+// hopsOf returns how many moves have set off one another up to what an event changes: 0 if it is not
+// of a move, and else one more than up to that move. An event of a topic to which no machine
+// publishes costs nothing.
+func (c *Client) hopsOf(ctx context.Context, d *machines.Definitions, e *machines.Event) (hops int, err error) {
+	for _, move := range d.MovesOf(e) {
+		before, err := c.Labels.Of(move.Machine, move.Label).Hops(ctx, move)
+		if rdb.IsWrongType(err) {
+			err = nil // of a damaged label nothing is known
+		}
+		if err != nil {
+			return 0, err
+		}
+		hops = max(hops, before+1)
+	}
+	return hops, nil
 }
 
 // outcomeOf says what became of an event. It fails with what may be otherwise another time.
@@ -127,6 +154,8 @@ func outcomeOf(label machines.Label, err error) (telemetry.EventOutcome, error) 
 	switch {
 	case err == nil && label.Version == 0:
 		return telemetry.EventCreated, nil
+	case err == nil && label.ErroredReason == machines.ReasonHops:
+		return telemetry.EventPaused, nil
 	case err == nil:
 		return telemetry.EventChanged, nil
 	case errors.Is(err, machines.ErrUnknownLabel), errors.Is(err, machines.ErrUnknownMachine):

@@ -82,11 +82,11 @@ func (h *Handlers) step(w http.ResponseWriter, r *http.Request, ask func(*machin
 // gateOf returns the state of a label, which must be a gate. It fails with a [rest.Problem] for one
 // that is errored, and with [machines.ErrNotInGate].
 func gateOf(label *machines.Label, d *machines.Definitions) (*machines.State, error) {
-	if !label.ErroredAt.IsZero() {
+	state := d.State(label.Machine, label.State)
+	if !label.ErroredAt.IsZero() && (state == nil || state.Gate == nil) {
 		return nil, &rest.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("the label is errored in the action %s; "+
 			"POST "+prefix+"/{machine}/labels/{label}/retry (rtm label retry) has that tried again", label.State)}
 	}
-	state := d.State(label.Machine, label.State)
 	if state == nil || state.Gate == nil {
 		return nil, machines.ErrNotInGate
 	}

@@ -7,5 +7,6 @@ local refusal = refusal_of(label)
 if refusal then return { 0, refusal } end
 if label.state ~= ARGV[4] then return { 0, 'changed' } end
 trace(label.machine, label.name, ARGV[6], label.values[TRACEPARENT])
+note_hops(label.machine, label.name, '0', label.values[HOPS])
 ask(label.machine, label.name, ARGV[5])
 return { 1 }

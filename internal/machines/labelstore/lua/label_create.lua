@@ -2,7 +2,7 @@
 --
 -- ARGV     1 namespace, 2 machine, 3 name, 4 now (ms), 5 the version of the definitions, 6 the
 --          first state, 7 metadata, 8 the trigger for which a worker is to look at it, '' for none,
---          9 how the move is published (see tell), 10 traceparent or ''
+--          9 how the move is published (see tell), 10 traceparent or '', 11 hops (see note_hops)
 -- Returns  {1}; {0, 'exists'}, {0, 'deleted'}, {0, 'changed'} (the definitions), {0, 'closing'} if
 --          other definitions without that state are about to come
 -- Keeps    a label that is not deleted in the list of one state, and of its machine
@@ -16,6 +16,7 @@ redis.call('HSET', label_key(machine, name), 'state', state, 'created_at', now, 
 redis.call('ZADD', labels_key(machine, state), '0', name)
 redis.call('ZADD', names_key(machine), '0', name)
 tell({ machine = machine, name = name }, now, 'null', quoted(state), ARGV[9])
+note_hops(machine, name, ARGV[11])
 if ARGV[8] ~= '' then
   trace(machine, name, ARGV[10])
   ask(machine, name, ARGV[8])

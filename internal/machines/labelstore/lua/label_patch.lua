@@ -2,7 +2,8 @@
 --
 -- ARGV     1 namespace, 2 machine, 3 name, 4 the version of the definitions, 5 of the metadata that
 --          is replaced, 6 the state that the label has, 7 metadata, 8 the trigger, '' for none, 9
---          '1' if the gate is evaluated again each minute until it opens, 10 traceparent or ''
+--          '1' if the gate is evaluated again each minute until it opens, 10 traceparent or '', 11
+--          hops (see note_hops), 12 why the label is errored since now, '' if not, 13 now (ms)
 -- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'changed'} if one of these is another
 local machine, name, trigger = ARGV[2], ARGV[3], ARGV[8]
 local label = read_label(machine, name)
@@ -16,6 +17,10 @@ redis.call('HINCRBY', label_key(machine, name), 'version', 1)
 if trigger ~= '' then
   if ARGV[9] == '1' then redis.call('HSET', label_key(machine, name), 'pending', '1') end
   trace(machine, name, ARGV[10], label.values[TRACEPARENT])
+  note_hops(machine, name, ARGV[11], label.values[HOPS])
   ask(machine, name, trigger)
+elseif ARGV[12] ~= '' and not label.errored then
+  redis.call('HSET', label_key(machine, name), 'errored_at', ARGV[13], 'reason', ARGV[12])
+  redis.call('ZADD', errored_key(machine), '0', name)
 end
 return { 1 }

@@ -6,7 +6,9 @@
 if not definitions_are(ARGV[7]) then return { 0, 'changed' } end
 local machine, state = ARGV[2], ARGV[3]
 for i = 8, #ARGV do
-  if redis.call('HGET', label_key(machine, ARGV[i]), 'state') == state then
+  local found = redis.call('HMGET', label_key(machine, ARGV[i]), 'state', 'hops')
+  if found[1] == state then
+    note_hops(machine, ARGV[i], '0', found[2])
     ask(machine, ARGV[i], ARGV[4])
   end
 end

@@ -6,7 +6,7 @@ local RECHECK = 250 -- ms, until a label is looked at again that no thread may t
 local MAX_RECHECK = 60000 -- ms, the same if very many wait
 local CLOSING = 1000 -- ms, until a label is looked at again that may not go where it would
 
--- A label that was errored is in a gate, because its state has become one.
+-- A label that was errored is in a gate, because its state has become one, or as it was paused.
 local function clear_errored(label)
   if not label.errored then return end
   redis.call('HDEL', label_key(label.machine, label.name), 'errored_at', 'attempts')
@@ -47,6 +47,7 @@ local RESULTS = {
     if traceparent then
       redis.call('HSET', label_key(label.machine, label.name), 'traceparent', traceparent)
     end
+    note_hops(label.machine, label.name, label.values[HOPS] or '0')
     return 'entry'
   end,
   -- The gate stays closed. It is evaluated again at once if something has asked for it since.
@@ -54,7 +55,8 @@ local RESULTS = {
     clear_errored(label)
     redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'failures', 'error',
       'acknowledged', 'taken', not entry.time and 'trigger' or 'steps',
-      not label.asked and 'traceparent' or 'steps')
+      not label.asked and 'traceparent' or 'steps',
+      not entry.time and not label.asked and 'hops' or 'steps')
     return label.asked
   end,
   -- 4 why the evaluation failed, 5 how many have in a row

@@ -8,9 +8,9 @@ local TOMBSTONE = 86400000 -- ms, for which the name of a deleted label cannot b
 local FIELDS = {
   'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'asked',
   'trigger', 'pending', 'steps', 'failures', 'error', 'attempts', 'status', 'reason', 'errored_at',
-  'taken', 'traceparent', 'acknowledged',
+  'taken', 'traceparent', 'acknowledged', 'hops',
 }
-local ASKED, TRIGGER, TAKEN, TRACEPARENT = 8, 9, 18, 19
+local ASKED, TRIGGER, TAKEN, TRACEPARENT, HOPS = 8, 9, 18, 19, 21
 
 local function entry_of(machine, name) return pack_pair('label', machine, name) end
 
@@ -45,6 +45,16 @@ local function trace(machine, name, traceparent, before)
     redis.call('HSET', label_key(machine, name), 'traceparent', traceparent)
   elseif before then
     redis.call('HDEL', label_key(machine, name), 'traceparent')
+  end
+end
+
+-- Notes how many moves have set off one another up to what has a worker look at a label; '0' for a
+-- client and the clock.
+local function note_hops(machine, name, hops, before)
+  if hops ~= '0' then
+    redis.call('HSET', label_key(machine, name), 'hops', hops)
+  elseif before then
+    redis.call('HDEL', label_key(machine, name), 'hops')
   end
 end
 
