@@ -1,6 +1,6 @@
 // Package labels examines the labels of state machines: their records, the lists of machines, of
-// states and of errored labels, their metadata and histories, their entries in the queue, and the moves that are
-// to be published.
+// states and of errored labels, their metadata and histories, their entries in the queue, and the
+// moves that are to be published.
 //
 // Where the record and something else differ, the record is right. What belongs to a label is not
 // enough to make its record again.

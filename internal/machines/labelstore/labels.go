@@ -142,9 +142,9 @@ type patch struct {
 	now    time.Time
 }
 
-// patch replaces the metadata of a label as it was read with its definitions. It fails with [machines.ErrUnknownLabel],
-// [machines.ErrLabelDeleted], [machines.ErrChanged] (the definitions, the state or the metadata) or
-// [bus.ErrUnavailable].
+// patch replaces the metadata of a label as it was read with its definitions. It fails with
+// [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], [machines.ErrChanged] (the definitions,
+// the state or the metadata) or [bus.ErrUnavailable].
 func (s *Store) patch(
 	ctx context.Context, label *machines.Label, d *machines.Definitions, p *patch,
 ) error {

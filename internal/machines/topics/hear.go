@@ -131,8 +131,8 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 	return nil
 }
 
-// hopsOf returns how many moves have set off one another up to what an event changes: 0 if it is not
-// of a move, and else one more than up to that move. An event of a topic to which no machine
+// hopsOf returns how many moves have set off one another up to what an event changes: 0 if it is
+// not of a move, and else one more than up to that move. An event of a topic to which no machine
 // publishes costs nothing.
 func (c *Client) hopsOf(ctx context.Context, d *machines.Definitions, e *machines.Event) (hops int, err error) {
 	for _, move := range d.MovesOf(e) {
