@@ -77,7 +77,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	jobStores := jobstores.New(all.Partitions())
 	jobRunner := newRunner(c, jobStores, obs, client, downstream, log)
 	labelRunner := labelrunner.New(labels, labelrunner.Config{
-		Client: client, Threads: c.MachineThreads, Tracer: obs.tracer, Recorder: obs.recorder,
+		Client: client, Tracer: obs.tracer, Recorder: obs.recorder,
 	}, log, time.Now)
 	archives, jobTasks := housekeeping.TasksOf(jobStores, obs.recorder, log, time.Now)
 	keepers := newKeepers(c, all, queues, archives, obs, log)

@@ -106,6 +106,28 @@ func (s *State) Requests() bool {
 		s.Next != nil && s.Next.Path != nil && isFeed(*s.Next.Path)
 }
 
+// URLs are the templates of the URLs to which a request may be sent for a label in the state.
+func (s *State) URLs(m *Machine) (urls []string) {
+	var paths []condition.Path
+	if s.Action != nil {
+		urls = append(urls, s.Action.Webhook)
+	} else {
+		paths = s.Gate.Condition.Paths()
+	}
+	if s.Next != nil && s.Next.Path != nil {
+		paths = append(slices.Clip(paths), *s.Next.Path)
+	}
+	for _, p := range paths {
+		if p.Names[0] != "feeds" || len(p.Names) < 2 {
+			continue
+		}
+		if feed := m.Feed(p.Names[1]); feed != nil && !slices.Contains(urls, feed.URL) {
+			urls = append(urls, feed.URL)
+		}
+	}
+	return urls
+}
+
 // Gate holds labels until a condition is met.
 type Gate struct {
 	Condition *condition.Condition

@@ -57,12 +57,13 @@ const turnTimeout = 10 * time.Minute
 func TurnDeadline(now time.Time) int64 { return now.Add(turnTimeout).UnixMilli() }
 
 // Acquire takes the next instant job for a worker, without waiting. An entry whose lane has a
-// standing below the given one is put off for a moment. A job that the worker already has pending,
-// because a reply was lost, is taken again. It fails with [bus.ErrUnavailable].
+// standing below the given one, or of which an owner is full, is put off for a moment. A job that
+// the worker already has pending, because a reply was lost, is taken again. It fails with
+// [bus.ErrUnavailable].
 func (q *Queue) Acquire(
-	ctx context.Context, queue bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time,
+	ctx context.Context, queue bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time, full ...Full,
 ) (Taken, error) {
-	args := append(q.callArgs(ctx, queue, worker, now), q.acquireArgs(min, now)...)
+	args := append(q.callArgs(ctx, queue, worker, now), q.acquireArgs(min, now, full)...)
 	reply, err := q.group.Run(ctx, q.scripts.acquire, args...).List()
 	if err != nil {
 		return Taken{}, rdb.Wrap("acquire job", err)
@@ -82,8 +83,12 @@ func (q *Queue) callArgs(ctx context.Context, queue bus.Queue, worker bus.Worker
 }
 
 // acquireArgs are what acquire of lua/lib/acquire.lua reads besides.
-func (q *Queue) acquireArgs(min bus.Standing, now time.Time) []any {
-	return []any{TurnDeadline(now), int(min), q.maxAhead}
+func (q *Queue) acquireArgs(min bus.Standing, now time.Time, full []Full) []any {
+	args := []any{TurnDeadline(now), int(min), q.maxAhead, len(full)}
+	for _, f := range full {
+		args = append(args, string(f.Owner), f.Recheck.Milliseconds())
+	}
+	return args
 }
 
 // errReply says that a script returned something else than its header says.

@@ -18,6 +18,9 @@ type Result struct {
 	// Ahead are the results of the first of [Task].Ahead, which are done, as the task then is. The
 	// others were not begun, and wait for their turn again.
 	Ahead []Result
+	// Hosts are the owners that the task turned out to have besides those that its payload knew:
+	// whom it has sent requests to. They are those of all entries of its first owner.
+	Hosts []Owner
 }
 
 // Done is the result of a job that needs nothing more.
@@ -52,13 +55,13 @@ type Next struct {
 // that the first wakes, and that the second takes, is never seen by those who wait for a job. The
 // error is of the first, and then the second was of no effect.
 func (q *Queue) CompleteAndAcquire(
-	ctx context.Context, task *Task, r Result, min bus.Standing, now time.Time,
+	ctx context.Context, task *Task, r Result, min bus.Standing, now time.Time, full ...Full,
 ) (owned bool, next Next, err error) {
 	script := q.scripts.completeAcquire
 	if !r.RetryAt.IsZero() {
 		script = q.scripts.retryAcquire
 	}
-	args := append(q.completeArgs(ctx, task, r, now), q.acquireArgs(min, now)...)
+	args := append(q.completeArgs(ctx, task, r, now), q.acquireArgs(min, now, full)...)
 	reply, err := q.group.Run(ctx, script, args...).Value()
 	if err != nil {
 		return false, next, rdb.Wrap("complete job", err)
@@ -69,7 +72,7 @@ func (q *Queue) CompleteAndAcquire(
 	case string:
 		next.Err = errors.New("acquire job: " + reply)
 	default:
-		next.Taken, next.Err = q.Acquire(ctx, task.Queue, task.Worker, min, now)
+		next.Taken, next.Err = q.Acquire(ctx, task.Queue, task.Worker, min, now, full...)
 		return false, next, nil
 	}
 	return true, next, nil

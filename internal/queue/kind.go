@@ -45,6 +45,9 @@ type AheadKind interface {
 type Payload interface {
 	// LaneStanding is that of the entry's lane, when it was taken.
 	LaneStanding() bus.Standing
+	// Owners are the entry's, its lane's own first; none if it needs no share of the threads. Its
+	// kind's function take passes the same names to put_off_if_full.
+	Owners() []Owner
 	// LogAttrs name the payload in lines of the log.
 	LogAttrs() []slog.Attr
 }

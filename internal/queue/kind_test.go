@@ -36,6 +36,7 @@ KINDS.parcel = {
       put_off(entry, entry.now + 7)
       return nil
     end
+    if put_off_if_full(entry, address, nil, 'https://' .. address .. '/') then return nil end
     return { address, tonumber(found[2]) or 0 }
   end,
   complete = function(entry)
@@ -75,5 +76,9 @@ type parcel struct {
 }
 
 func (*parcel) LaneStanding() bus.Standing { return bus.Untried }
+
+func (p *parcel) Owners() []queue.Owner {
+	return []queue.Owner{queue.Owner(p.address), queue.HostOwner("https://" + p.address + "/")}
+}
 
 func (p *parcel) LogAttrs() []slog.Attr { return []slog.Attr{slog.String("parcel", p.id)} }

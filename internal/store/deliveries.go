@@ -49,6 +49,11 @@ type Delivery struct {
 // LaneStanding is part of [queue.Payload].
 func (d *Delivery) LaneStanding() bus.Standing { return d.Standing }
 
+// Owners is part of [queue.Payload]: the subscriber, and the host of its callback.
+func (d *Delivery) Owners() []queue.Owner {
+	return []queue.Owner{queue.Owner(d.Subscriber), queue.HostOwner(d.Callback)}
+}
+
 // LogAttrs is part of [queue.Payload].
 func (d *Delivery) LogAttrs() []slog.Attr {
 	return []slog.Attr{

@@ -16,8 +16,10 @@ func (p *pool) runAhead(ctx context.Context, s *source, task *queue.Task) (resul
 	if len(task.Ahead) == 0 {
 		result = p.handle(ctx, task)
 		p.slots.release(standing(task))
+		p.shares.end(task, result.Hosts, p.now())
 		return result, nil, failure
 	}
+	defer func() { p.shares.end(task, nil, p.now()) }()
 	rest := p.startWaiting(ctx, s, task.Ahead)
 	result = p.handle(ctx, task)
 	p.slots.release(standing(task))

@@ -44,6 +44,7 @@ type pool struct {
 	Pool
 	threads threads
 	slots   *slots
+	shares  *shares
 	sources []*source
 	// offers are the sources that have a job, in the order in which they offer it.
 	offers chan *source
@@ -58,6 +59,7 @@ func (w *Worker) newPool(config Pool) *pool {
 		Worker: w,
 		Pool:   config,
 		slots:  newSlots(config.Threads),
+		shares: newShares(config.Threads),
 		offers: make(chan *source),
 		busy:   w.busy[config.Name],
 	}
@@ -118,39 +120,73 @@ func standing(task *queue.Task) bus.Standing {
 // nil if another worker took the job, if the wait timed out, and if the context is done.
 func (p *pool) waitAndAcquire(ctx context.Context, t *thread) (*source, *queue.Task) {
 	if s := t.nextReturned(); s != nil {
-		return s, p.acquire(ctx, s, t)
+		return s, p.acquire(ctx, s, t, p.claim())
 	}
 	select {
 	case s := <-p.offers:
 		defer func() { s.acquired <- struct{}{} }()
-		return s, p.acquire(ctx, s, t)
+		if c, ok := p.claimPatiently(ctx); ok {
+			return s, p.acquire(ctx, s, t, c)
+		}
 	case <-t.woken:
 	case <-ctx.Done():
 	}
 	return nil, nil
 }
 
-// acquire takes the next job of a source for a thread, nil if there is none.
-func (p *pool) acquire(ctx context.Context, s *source, t *thread) *queue.Task {
-	defer p.replaceWhileAway(ctx, t)()
-	minStanding := p.slots.reserve()
-	taken, err := s.Acquire(ctx, p.Name, t.id, minStanding, p.now())
-	s.touch()
-	return p.acquired(ctx, s, t.id, minStanding, queue.Next{Taken: taken, Err: err})
+// claim is what a call to Redis may take, reserved until it has: see [slots] and [shares].
+type claim struct {
+	minStanding bus.Standing
+	grant
 }
 
-// acquired returns the task that was taken, if any. It swaps the slot that was reserved for the
-// one that the task needs. It repeats the call until Redis has responded: if a response was lost,
-// the job is this thread's, and no other thread would run it.
-func (p *pool) acquired(ctx context.Context, s *source, thread bus.WorkerID, reserved bus.Standing, next queue.Next) *queue.Task {
+func (p *pool) claim() claim { return claim{p.slots.reserve(), p.shares.ask(p.now())} }
+
+// settle ends a claim by the task that was taken, nil if none was.
+func (p *pool) settle(c claim, task *queue.Task) {
+	p.slots.swap(c.minStanding, standing(task))
+	p.shares.take(c.grant, task, p.now())
+}
+
+// claimPatiently is claim for an idle thread: it waits while an owner that holds too many threads
+// may soon leave some. It reports whether it has a claim, which it has unless the context is done.
+func (p *pool) claimPatiently(ctx context.Context) (c claim, ok bool) {
+	for ctx.Err() == nil {
+		if c = p.claim(); c.wait == 0 {
+			return c, true
+		}
+		p.settle(c, nil)
+		timer := time.NewTimer(c.wait)
+		select {
+		case <-timer.C:
+		case <-p.shares.freed:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return c, false
+}
+
+// acquire takes the next job of a source for a thread, nil if there is none.
+func (p *pool) acquire(ctx context.Context, s *source, t *thread, c claim) *queue.Task {
+	defer p.replaceWhileAway(ctx, t)()
+	taken, err := s.Acquire(ctx, p.Name, t.id, c.minStanding, p.now(), c.full...)
+	s.touch()
+	return p.acquired(ctx, s, t.id, c, queue.Next{Taken: taken, Err: err})
+}
+
+// acquired returns the task that was taken, if any, and settles the claim for it. It repeats the
+// call until Redis has responded: if a response was lost, the job is this thread's, and no other
+// thread would run it.
+func (p *pool) acquired(ctx context.Context, s *source, thread bus.WorkerID, c claim, next queue.Next) *queue.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
-		p.slots.release(reserved) // others may be served meanwhile
+		p.settle(c, nil) // others may be served meanwhile
 		pause(ctx, retryInterval)
-		reserved = p.slots.reserve()
-		next.Taken, next.Err = s.Acquire(ctx, p.Name, thread, reserved, p.now())
+		c = p.claim()
+		next.Taken, next.Err = s.Acquire(ctx, p.Name, thread, c.minStanding, p.now(), c.full...)
 		s.touch()
 	}
-	p.slots.swap(reserved, standing(next.Task))
+	p.settle(c, next.Task)
 	if p.Discarded != nil {
 		for _, entry := range next.Discarded {
 			p.Discarded(entry)
@@ -197,14 +233,14 @@ func (p *pool) complete(ctx context.Context, s *source, task *queue.Task, result
 		if ctx.Err() != nil && deadline.IsZero() {
 			deadline = time.Now().Add(completeTimeout)
 		}
-		minStanding := p.slots.reserve()
-		owned, next, err := p.tryComplete(ctx, s, deadline, task, result, minStanding, acquire)
+		c := p.claim()
+		owned, next, err := p.tryComplete(ctx, s, deadline, task, result, c, acquire && c.wait == 0)
 		s.touch()
 		if err == nil {
 			p.completed(task, result, owned, tries)
-			return p.acquired(ctx, s, task.Worker, minStanding, next)
+			return p.acquired(ctx, s, task.Worker, c, next)
 		}
-		p.slots.release(minStanding)
+		p.settle(c, nil)
 		p.report("complete", err)
 		if !deadline.IsZero() && time.Now().After(deadline) {
 			p.warn("could not complete a job before stopping; it will run again", task)
@@ -216,7 +252,7 @@ func (p *pool) complete(ctx context.Context, s *source, task *queue.Task, result
 
 // tryComplete makes one call. Before a deadline it only completes.
 func (p *pool) tryComplete(
-	ctx context.Context, s *source, deadline time.Time, task *queue.Task, result queue.Result, minStanding bus.Standing, acquire bool,
+	ctx context.Context, s *source, deadline time.Time, task *queue.Task, result queue.Result, c claim, acquire bool,
 ) (owned bool, next queue.Next, err error) {
 	calling := context.WithoutCancel(ctx)
 	if !deadline.IsZero() {
@@ -224,7 +260,7 @@ func (p *pool) tryComplete(
 		calling, cancel = context.WithDeadline(calling, deadline)
 		defer cancel()
 	} else if acquire && !p.othersOffer(s) {
-		return s.CompleteAndAcquire(calling, task, result, minStanding, p.now())
+		return s.CompleteAndAcquire(calling, task, result, c.minStanding, p.now(), c.full...)
 	}
 	owned, err = s.Complete(calling, task, result, p.now())
 	return owned, next, err

@@ -44,7 +44,19 @@ func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func
 	for _, f := range adjust {
 		f(&config)
 	}
-	w := worker.New(config.Pools[0].Queues, config, logger, time.Now)
+	return startAt(t, config.Pools[0].Queues, config, time.Now, log)
+}
+
+// startAt runs a worker by a clock.
+func startAt(
+	t *testing.T, registries []*queue.Queue, config worker.Config, now func() time.Time, to ...*rdbtest.Buffer,
+) (log *rdbtest.Buffer, stop func()) {
+	t.Helper()
+	log = &rdbtest.Buffer{}
+	if len(to) > 0 {
+		log = to[0]
+	}
+	w := worker.New(registries, config, slog.New(slog.NewTextHandler(log, nil)), now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -39,6 +39,12 @@ type Run struct {
 // LaneStanding is part of [queue.Payload].
 func (r *Run) LaneStanding() bus.Standing { return r.Standing }
 
+// Owners is part of [queue.Payload]: the type, and the host of its service unless that is the
+// operator's.
+func (r *Run) Owners() []queue.Owner {
+	return []queue.Owner{queue.Owner(r.Type), queue.HostOwner(r.URL)}
+}
+
 // LogAttrs is part of [queue.Payload].
 func (r *Run) LogAttrs() []slog.Attr {
 	return []slog.Attr{

@@ -31,6 +31,12 @@ type Visit struct {
 // LaneStanding is part of [queue.Payload]: that of the webhook or the feeds of the label's state.
 func (v *Visit) LaneStanding() bus.Standing { return v.Standing }
 
+// Owners is part of [queue.Payload]: the state, and the machine.
+func (v *Visit) Owners() []queue.Owner {
+	machine := string(v.Machine) + "/"
+	return []queue.Owner{queue.Owner(machine + string(v.State)), queue.Owner(machine)}
+}
+
 // LogAttrs is part of [queue.Payload].
 func (v *Visit) LogAttrs() []slog.Attr {
 	return []slog.Attr{

@@ -32,9 +32,6 @@ var Start = time.UnixMilli(1_700_000_000_000).UTC()
 // Namespace is that of a fixture's keys.
 const Namespace = "m:"
 
-// Threads is how many threads the worker of a fixture has.
-const Threads = 4
-
 // soon bounds what must happen; nothing waits that long unless it fails.
 const soon = time.Minute
 
@@ -79,7 +76,7 @@ func Beside(t testing.TB, partitions rdb.Partitions, client *outbound.Client) *F
 	stores := labelstores.New(partitions)
 	f := &Fixture{
 		Store: stores.All()[0], Stores: stores, T: t, Partitions: partitions, Log: &rdbtest.Buffer{}, Now: Start,
-		config: runner.Config{Client: client, Threads: Threads},
+		config: runner.Config{Client: client},
 	}
 	f.Configure(func(*runner.Config) {})
 	f.Tender = runner.NewTender(stores, func() time.Time { return f.Now })

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/machinestest"
-	"routemaster/internal/queue"
 )
 
 func TestANextThatFailsCountsAsAnAttempt(t *testing.T) {
@@ -120,61 +118,6 @@ state_machines:
 		require.NoError(t, f.Delete(t.Context(), f.Machine("v"), "ann", f.Now))
 		f.Apply("state_machines: {}")
 		assert.Empty(t, standing(), "it goes with its state")
-	})
-}
-
-func TestASlowWebhookLeavesThreadsToOthers(t *testing.T) {
-	each(t, `
-state_machines:
-  slow:
-    states: [{action: a, webhook: URL/slow, next: b}, {gate: b, exit_condition: false}]
-  quick:
-    states: [{action: a, webhook: URL/quick, next: b}, {gate: b, exit_condition: false}]
-`, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
-		arrived, answered := make(chan bool, 2*machinestest.Threads), make(chan bool)
-		answer := sync.OnceFunc(func() { close(answered) })
-		defer answer()
-		s.Answer(func(_ http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/slow" {
-				arrived <- true
-				<-answered
-			}
-		})
-		add := func(machine machines.Name, name machines.LabelName) *queue.Task {
-			_, err := f.Add(t.Context(), machine, name, machines.Object{}, f.Now)
-			require.NoError(t, err)
-			return f.Take(bus.WorkerID(name))
-		}
-		complete := func(task *queue.Task, result queue.Result) {
-			owned, err := f.Queue().Complete(t.Context(), task, result, f.Now)
-			require.NoError(t, err)
-			require.True(t, owned)
-		}
-		f.Work()
-		var under sync.WaitGroup
-		tasks, results := make([]*queue.Task, machinestest.Threads/2), make([]queue.Result, machinestest.Threads/2)
-		for i := range tasks {
-			tasks[i] = add("slow", machines.LabelName(strconv.Itoa(i)))
-			under.Go(func() { results[i] = f.Runner.Run(t.Context(), tasks[i]) })
-			<-arrived
-		}
-		next := add("slow", "next")
-		complete(next, f.Runner.Run(t.Context(), next))
-		label := f.Show("slow", "next")
-		assert.Equal(t, f.Now.Add(time.Second), label.NextAt)
-		assert.Zero(t, label.Attempts)
-		f.Finish(add("quick", "x"))
-		assert.Equal(t, states{"a", "b"}, f.Route("quick", "x"))
-
-		answer()
-		under.Wait()
-		for i, task := range tasks {
-			complete(task, results[i])
-		}
-		f.Pass(time.Second)
-		for _, name := range []machines.LabelName{"0", "1", "next"} {
-			assert.Equal(t, states{"a", "b"}, f.Route("slow", name))
-		}
 	})
 }
 

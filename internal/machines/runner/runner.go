@@ -38,8 +38,6 @@ const (
 type Config struct {
 	// Client sends the requests to webhooks and feeds.
 	Client *outbound.Client
-	// Threads is how many threads of this worker are for labels.
-	Threads int
 	// Tracer, if given, makes a span of each call of a webhook.
 	Tracer *tracing.Tracer
 	// Recorder counts. It may be nil.
@@ -51,7 +49,6 @@ type Runner struct {
 	config    Config
 	stores    *labelstores.Stores
 	evaluator *evaluation.Evaluator
-	limiter   *limiter
 	log       *slog.Logger
 	now       func() time.Time
 }
@@ -60,12 +57,11 @@ type Runner struct {
 func New(stores *labelstores.Stores, config Config, log *slog.Logger, now func() time.Time) *Runner {
 	return &Runner{
 		config: config, stores: stores, evaluator: evaluation.New(config.Client, config.Recorder, now),
-		limiter: newLimiter(config.Threads), log: log, now: now,
+		log: log, now: now,
 	}
 }
 
-// Run is the handler of [bus.JobLabel]: it makes one step. It puts the label off, and changes
-// nothing of it, if too many threads are at its state.
+// Run is the handler of [bus.JobLabel]: it makes one step.
 func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
 	visit := task.Payload.(*labelstore.Visit)
 	definitions, err := r.stores.Of(visit.Machine, visit.Name).DefinitionsOf(ctx, visit)
@@ -73,21 +69,26 @@ func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
 		logs.Failure(r.log, "could not read the definitions of state machines", err)
 		return queue.Result{RetryAt: r.now().Add(firstRetry)}
 	}
-	if state := definitions.State(visit.Machine, visit.State); state != nil && state.Requests() {
-		id := stateID{visit.Machine, visit.State}
-		retryAt, ok := r.limiter.begin(id, r.now())
-		if !ok {
-			return queue.Result{RetryAt: retryAt}
-		}
-		defer r.limiter.end(id)
-	}
 	result, retryAfter := r.step(ctx, definitions, visit)
 	r.observe(visit, result, retryAfter)
-	q := queue.Result{Detail: result}
+	q := queue.Result{Detail: result, Hosts: hostsOf(definitions, visit)}
 	if retryAfter > 0 {
 		q.RetryAt = r.now().Add(retryAfter)
 	}
 	return q
+}
+
+// hostsOf are the hosts to which the state of a visit sends requests, as owners of its time.
+func hostsOf(d *machines.Definitions, visit *labelstore.Visit) []queue.Owner {
+	m, state := d.Machine(visit.Machine), d.State(visit.Machine, visit.State)
+	hosts := []queue.Owner{}
+	if state == nil {
+		return hosts
+	}
+	for _, url := range state.URLs(m) {
+		hosts = append(hosts, queue.HostOwner(machines.ExpandURL(url, visit.Machine, visit.Name)))
+	}
+	return hosts
 }
 
 // step does what is due. It returns also after what time there is something to do again, 0 if that

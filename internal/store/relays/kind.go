@@ -30,6 +30,9 @@ type Head struct {
 // LaneStanding is part of [queue.Payload].
 func (h *Head) LaneStanding() bus.Standing { return bus.Proven }
 
+// Owners is part of [queue.Payload]: relays go to the bus itself.
+func (h *Head) Owners() []queue.Owner { return nil }
+
 // LogAttrs is part of [queue.Payload].
 func (h *Head) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.String("to_partition", h.To.String()), slog.Int("events", len(h.Events))}

@@ -1,6 +1,7 @@
 -- Taking an entry, with its payload, for a worker.
 
 local MAX_SKIPPED = 100 -- entries put off or discarded by one call, so that it stays short
+local MAX_RECHECKS = 8 -- times the recheck of a full owner, for which an entry is put off at most
 local POISONED_FOR = 60000 -- ms, until an entry that failed here is tried again
 
 -- Has an entry that was taken wait until a time (ms), unless it is woken before. Of those that wait
@@ -9,6 +10,40 @@ local function put_off(entry, time, ahead)
   local score = ahead and string.format('%.4f', time - ahead) or exact(time)
   redis.call('ZADD', scheduled_key(entry.queue), score, entry.job)
   redis.call('RPOP', pending_key(entry.queue, entry.worker))
+end
+
+-- The owner of the requests to a URL, as HostOwner of owner.go; false if it has no host.
+local function host_owner(url)
+  local authority = string.match(url or '', '^https?://([^/?#]+)')
+  local host = authority and string.match(string.lower(authority), '[^@]*$')
+  host = host and string.gsub(host, ':443$', '')
+  return host and host ~= '' and '@' .. host
+end
+
+-- Has an entry wait that was taken, if it may not be taken now because one of its owners is full:
+-- the first that acquire was given decides. Returns whether it waits. `url` is where it is sent, if
+-- that is known. `ahead` is as in put_off. Of very many entries each waits longer, so that to look
+-- at them again costs no more than of a few.
+local function put_off_if_full(entry, owner, group, url, ahead)
+  local full = entry.full
+  if not full then return false end
+  local recheck = full[owner] or (group and full[group])
+  if not recheck and url then recheck = full[host_owner(url) or ''] end
+  if not recheck or recheck == 0 then return false end
+  local longest = recheck * MAX_RECHECKS
+  local soon = redis.call('ZCOUNT', scheduled_key(entry.queue), entry.now,
+    exact(entry.now + longest))
+  put_off(entry, entry.now + math.min(math.max(recheck, soon), longest), ahead)
+  return true
+end
+
+-- Reads the owners that are full: how many these are, and of each its name and for how long entries
+-- are put off (ms). Returns nil if there are none, which is nearly always.
+local function read_full(first)
+  if ARGV[first] == '0' then return nil end
+  local full = {}
+  for i = first + 1, first + 2 * ARGV[first], 2 do full[ARGV[i]] = tonumber(ARGV[i + 1]) end
+  return full
 end
 
 -- A spare of a worker, which takes an entry ahead for it: one for each number from 1 on. Its name
@@ -84,9 +119,9 @@ local function discard(entry)
 end
 
 -- Takes the next entry, given what read_call returns; the arguments from there on are when an entry
--- that waits comes up by itself at the latest (ms), the least standing of a lane, and how many
--- entries may be taken ahead. The worker is registered; `held` is the job that it has pending, if
--- any. Returns, each false if there is none:
+-- that waits comes up by itself at the latest (ms), the least standing of a lane, how many entries
+-- may be taken ahead, and what read_full reads. The worker is registered; `held` is the job that it
+-- has pending, if any. Returns, each false if there is none:
 --   discarded  what kinds have returned of entries they discarded, a list of {kind, list}
 --   poisoned   entries that failed here and were put off, a list of job, error (text), job, ...
 --   job        the entry's
@@ -96,6 +131,7 @@ local function acquire(call, first, held)
   local queue, worker, discarded, poisoned = call.queue, call.worker, false, false
   local wait_until, min_standing = ARGV[first], tonumber(ARGV[first + 1])
   local pending, job, payload, ahead, used = pending_key(queue, worker), false, false, false, 0
+  local full = read_full(first + 3)
   for i = 1, MAX_SKIPPED do
     job = i == 1 and held or redis.call('RPOPLPUSH', instant_key(queue), pending)
     if not job then break end
@@ -111,7 +147,7 @@ local function acquire(call, first, held)
     local entry = {
       queue = queue, worker = worker, job = job, arg = arg, kind = name, now = call.now,
       settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,
-      held = held and i == 1, max_ahead = tonumber(ARGV[first + 2]),
+      held = held and i == 1, max_ahead = tonumber(ARGV[first + 2]), full = full,
     }
     local ok, taken, noted = pcall(kind.take, entry)
     if ok and taken then

@@ -68,7 +68,8 @@ local function exact(number) return string.format('%.0f', tonumber(number)) end
 --   retry(entry)    notes that an entry is to run again
 -- An entry has: queue, worker, job, arg (the job's argument), kind (its name), now (ms, text),
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
--- text), held (whether the worker has it pending, and the reply that gave it was lost). For
+-- text), full (see put_off_if_full), held (whether the worker has it pending, and the reply that
+-- gave it was lost). For
 -- complete and retry also: result (the kind's own values, strings). For retry also: time (ms).
 -- A kind of which a worker may take several entries of a lane at once adds also, with max_ahead in
 -- an entry for take:

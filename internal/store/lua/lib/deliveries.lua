@@ -27,7 +27,7 @@ local function subscriber_of(token)
 end
 
 -- Has a batch wait whose turn it is not, given when it was opened. Returns whether it waits.
-local function has_to_wait(entry, token, state, refused, plan, created)
+local function has_to_wait(entry, token, state, refused, plan, created, callback)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
   if plan and plan.lane then -- one is in flight
     lane = plan.lane
@@ -49,7 +49,7 @@ local function has_to_wait(entry, token, state, refused, plan, created)
   elseif state.standing < entry.min_standing then
     put_off(entry, entry.now + RECHECK)
   else
-    return false
+    return put_off_if_full(entry, token, nil, callback)
   end
   return true
 end
@@ -129,7 +129,8 @@ function BATCH.take(entry)
     refused = false
   end
   local is_test = plan and plan.test
-  if not is_test and has_to_wait(entry, token, state, refused, plan, batch[2]) then
+  if not is_test and has_to_wait(entry, token, state, refused, plan, batch[2],
+    subscriber[1]) then
     return nil
   end
   if #batch < HEADER then

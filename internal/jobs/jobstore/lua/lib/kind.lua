@@ -30,6 +30,13 @@ local function look_again(entry, type, turn, time, step)
   put_off(entry, time + step * (2 ^ math.min(waiting, 12) - 1), ahead_of(waiting))
 end
 
+-- Has an entry that has its turn wait if its type, or the host of its service, is full.
+local function waits_for_thread(entry, type, turn)
+  if not entry.full then return false end
+  local waiting = turn - in_flight_of(type.lane)
+  return put_off_if_full(entry, type.name, nil, type.url, ahead_of(waiting))
+end
+
 local function payload_of(job, type)
   return {
     type.name, job.once and 'at_most_once' or 'at_least_once', job.attempts, type.attempts,
@@ -104,7 +111,7 @@ KINDS.job = {
       look_again(entry, type, turn, math.ceil(type.held_until / 1000), PROBE / 1000)
     elseif type.standing < entry.min_standing then
       look_again(entry, type, turn, entry.now + STANDING_WAIT, STANDING_WAIT)
-    else
+    elseif not waits_for_thread(entry, type, turn) then
       if type.holds > 0 then
         type.held_until = now + PROBE
         redis.call('HSET', type_key(type.name), 'held_until', exact(type.held_until))
