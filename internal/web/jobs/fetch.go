@@ -78,6 +78,11 @@ func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait
 	if wait == 0 {
 		return look()
 	}
+	leave, err := h.waiting.Take(rest.Caller(r).PublicName())
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	server.AllowLonger(w, wait)
 	return h.pulls[h.stores.Number(name)].wait(r.Context(), name, wait, look)
 }

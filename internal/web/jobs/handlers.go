@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/go-chi/chi/v5"
 
@@ -31,14 +30,15 @@ type Handlers struct {
 	stores *jobstores.Stores
 	// pulls are those for types of each partition, by number.
 	pulls []*pulls
+	// waiting are the requests that wait for jobs, of types of all partitions.
+	waiting *rest.Places
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, all *jobstores.Stores) *Handlers {
-	h := &Handlers{Service: service, config: config, stores: all}
-	var waiting atomic.Int64
+	h := &Handlers{Service: service, config: config, stores: all, waiting: rest.NewPlaces(maxPulls, "jobs")}
 	for range all.All() {
-		h.pulls = append(h.pulls, newPulls(&waiting))
+		h.pulls = append(h.pulls, newPulls())
 	}
 	return h
 }

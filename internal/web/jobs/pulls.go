@@ -3,14 +3,11 @@ package jobs
 import (
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"routemaster/internal/jobs"
-	"routemaster/internal/web/rest"
 )
 
 // maxPulls is how many requests may wait for jobs at once in one process.
@@ -18,11 +15,6 @@ const maxPulls = 1000
 
 // pollInterval is how often jobs are looked for without a notice: limits and pauses end without.
 const pollInterval = time.Second
-
-// errTooManyPulls means that [maxPulls] requests wait.
-var errTooManyPulls = &rest.Problem{
-	Status: http.StatusTooManyRequests, Detail: "too many requests wait for jobs; send it again later, or without wait",
-}
 
 // pulls are the requests that wait for jobs to fetch, of types of one partition. Those for one type
 // stand in a line: only its head looks for jobs, and who leaves has the next one look. So a job
@@ -34,9 +26,6 @@ type pulls struct {
 	stopped chan struct{}
 	stop    func()
 
-	// waiting is how many wait in the process: here, and for types of other partitions.
-	waiting *atomic.Int64
-
 	mu    sync.Mutex
 	lines map[jobs.TypeName][]*pull
 	count int
@@ -45,12 +34,12 @@ type pulls struct {
 // pull is a request that waits. Its turn has an element when it has to look.
 type pull struct{ turn chan struct{} }
 
-// newPulls makes the pulls of a partition. Waiting is all partitions'.
-func newPulls(waiting *atomic.Int64) *pulls {
+// newPulls makes the pulls of a partition.
+func newPulls() *pulls {
 	stopped := make(chan struct{})
 	return &pulls{
 		joined: make(chan struct{}, 1), stopped: stopped, stop: sync.OnceFunc(func() { close(stopped) }),
-		waiting: waiting, lines: map[jobs.TypeName][]*pull{},
+		lines: map[jobs.TypeName][]*pull{},
 	}
 }
 
@@ -92,10 +81,7 @@ func sleep(ctx context.Context, d time.Duration) {
 func (p *pulls) wait(
 	ctx context.Context, name jobs.TypeName, longest time.Duration, look func() ([]jobs.Job, error),
 ) ([]jobs.Job, error) {
-	own, err := p.join(name)
-	if err != nil {
-		return nil, err
-	}
+	own := p.join(name)
 	defer p.leave(name, own)
 	over := time.NewTimer(longest)
 	defer over.Stop()
@@ -118,13 +104,9 @@ func (p *pulls) wait(
 }
 
 // join adds a request to the end of a type's line. The head looks at once.
-func (p *pulls) join(name jobs.TypeName) (*pull, error) {
+func (p *pulls) join(name jobs.TypeName) *pull {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waiting.Add(1) > maxPulls {
-		p.waiting.Add(-1)
-		return nil, errTooManyPulls
-	}
 	own := &pull{make(chan struct{}, 1)}
 	p.count++
 	p.lines[name] = append(p.lines[name], own)
@@ -132,7 +114,7 @@ func (p *pulls) join(name jobs.TypeName) (*pull, error) {
 		p.lookNext(name)
 	}
 	offer(p.joined)
-	return own, nil
+	return own
 }
 
 // leave removes a request from its line.
@@ -140,7 +122,6 @@ func (p *pulls) leave(name jobs.TypeName, own *pull) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count--
-	p.waiting.Add(-1)
 	line := slices.DeleteFunc(p.lines[name], func(other *pull) bool { return other == own })
 	if len(line) == 0 {
 		delete(p.lines, name)

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/jobs"
 )
@@ -32,7 +30,7 @@ type source struct {
 
 // begin runs a source in a bubble, to whose end it must be stopped.
 func begin(t *testing.T) *source {
-	s := &source{pulls: newPulls(new(atomic.Int64)), notice: make(chan error)}
+	s := &source{pulls: newPulls(), notice: make(chan error)}
 	ctx, stop := context.WithCancel(t.Context())
 	s.cancel = stop
 	go s.run(ctx, func(ctx context.Context, longest time.Duration) ([]jobs.TypeName, error) {
@@ -148,22 +146,4 @@ func TestAWaitEnds(t *testing.T) {
 		s.fetch(t.Context(), "three", "a", 30*time.Second)
 		assert.Contains(t, s.order[2], "three got none")
 	})
-}
-
-func TestFewMayWait(t *testing.T) {
-	var waiting atomic.Int64
-	p, other := newPulls(&waiting), newPulls(&waiting) // of another partition
-	for range maxPulls {
-		_, err := p.join("a")
-		require.NoError(t, err)
-	}
-	for _, of := range []*pulls{p, other} {
-		_, err := of.wait(t.Context(), "b", time.Second, nil)
-		require.ErrorIs(t, err, errTooManyPulls)
-	}
-	p.leave("a", p.lines["a"][1])
-	_, err := other.join("b")
-	require.NoError(t, err)
-	_, err = p.join("b")
-	require.ErrorIs(t, err, errTooManyPulls)
 }

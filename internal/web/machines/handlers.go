@@ -33,13 +33,19 @@ type Handlers struct {
 	stores    *labelstores.Stores
 	topics    *topics.Client
 	evaluator *evaluation.Evaluator
+	// waiting are the requests that wait until a label rests.
+	waiting *rest.Places
 }
+
+// maxWaiting is how many requests may wait for a label to rest at once in one process.
+const maxWaiting = 1000
 
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, all *stores.Stores) *Handlers {
 	client := topics.New(topics.Config{Stores: all, Labels: config.Labels, Log: service.Log, Now: service.Now})
 	return &Handlers{
 		Service: service, stores: config.Labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now),
+		waiting: rest.NewPlaces(maxWaiting, "labels"),
 	}
 }
 

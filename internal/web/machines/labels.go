@@ -121,7 +121,8 @@ type changedView struct {
 // postLabel makes a label.
 func (h *Handlers) postLabel(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	wait := readWait(q)
+	wait, leave := h.readWait(r, q)
+	defer leave()
 	metadata, err := h.readMetadata(w, r, q.Err())
 	if err == nil {
 		err = labelParam(r).Validate()
@@ -136,7 +137,9 @@ func (h *Handlers) postLabel(w http.ResponseWriter, r *http.Request) {
 // patchLabel merges metadata into that of a label, which may move it.
 func (h *Handlers) patchLabel(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	wait, keepNull := readWait(q), rest.Word(q, "null", []string{"keep"}) == "keep"
+	keepNull := rest.Word(q, "null", []string{"keep"}) == "keep"
+	wait, leave := h.readWait(r, q)
+	defer leave()
 	metadata, err := h.readMetadata(w, r, q.Err())
 	var label machines.Label
 	if err == nil {
@@ -216,9 +219,23 @@ func expectJSON(r *http.Request) error {
 	return bus.Invalidf("", "the Content-Type must be application/json")
 }
 
-// readWait reads how long a request waits for its label to rest, in ms.
-func readWait(q *rest.Query) time.Duration {
-	return time.Duration(q.Integer("wait", 0, maxWait.Milliseconds(), defaultWait.Milliseconds())) * time.Millisecond
+// readWait reads how long a request waits for its label to rest, and takes a place for it, which
+// must be left. If there is none, a request that has asked to wait is refused, by the error of its
+// query; any other does not wait.
+func (h *Handlers) readWait(r *http.Request, q *rest.Query) (wait time.Duration, leave func()) {
+	leave = func() {}
+	wait = time.Duration(q.Integer("wait", 0, maxWait.Milliseconds(), defaultWait.Milliseconds())) * time.Millisecond
+	if wait == 0 || q.Err() != nil {
+		return wait, leave
+	}
+	taken, err := h.waiting.Take(rest.Caller(r).PublicName())
+	switch {
+	case err == nil:
+		return wait, taken
+	case q.Has("wait"):
+		q.Fail(err)
+	}
+	return 0, leave
 }
 
 // isTrue reads a value of the query that is true or false, false if it is not there.

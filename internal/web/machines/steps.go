@@ -54,8 +54,9 @@ func (h *Handlers) postEvaluate(w http.ResponseWriter, r *http.Request) {
 // step has a worker look at a label, and responds with the label after that.
 func (h *Handlers) step(w http.ResponseWriter, r *http.Request, ask func(*machines.Label, *machines.Definitions) error) {
 	q := rest.ReadQuery(r)
-	wait := readWait(q)
 	isTrue(q, "dry_run")
+	wait, leave := h.readWait(r, q)
+	defer leave()
 	err := q.Err()
 	if err == nil {
 		err = h.RefuseBody(w, r)

@@ -59,6 +59,13 @@ func ReadQuery(r *http.Request) *Query { return &Query{Values: r.URL.Query()} }
 // Err returns the error of the first wrong value, a [bus.Invalid].
 func (q *Query) Err() error { return q.err }
 
+// Fail makes an error that of the query, unless it has one.
+func (q *Query) Fail(err error) {
+	if q.err == nil {
+		q.err = err
+	}
+}
+
 // Integer returns a value that must be in a range, or the fallback if it is not there.
 func (q *Query) Integer(name string, lowest, highest, fallback int64) int64 {
 	if !q.Has(name) {
