@@ -188,7 +188,7 @@ func TestProblemsOfTheBus(t *testing.T) {
 		{"no-worker", "Nothing is delivered. 0 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a worker runs.",
 			overview.Time{}, nil, func(s *overview.Sample) { s.Processes, s.Running = nil, settled+1 }},
 		{"events-dropped", "1,204 events dropped in the last 5 min. Redis is above its high mark (100.2 of 100.0 MB). The bus drops the oldest batches " +
-			"while Redis is above its high mark. Give it more memory, or see why queues grow.", agoTime(2), []part{minutes(1, point{overview.Dropped: 200.6667}), minutes(1, point{})},
+			"of the client that has most queued, while Redis is above its high mark. Give it more memory, or see why queues grow.", agoTime(2), []part{minutes(1, point{overview.Dropped: 200.6667}), minutes(1, point{})},
 			func(s *overview.Sample) { s.Memory.Used = 100_250_000; s.Memory.High = 100_000_000 }},
 		{"events-unreadable", "12 events in the last 5 min. Something other than the bus has written to its keys. The workers' logs name the subscribers.",
 			agoTime(2), []part{minutes(1, point{overview.Unreadable: 2}), minutes(1, point{})}, nil},
