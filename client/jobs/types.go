@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"routemaster/client"
+	"routemaster/client/internal/header"
 	"routemaster/client/subscriber"
 )
 
@@ -53,6 +54,9 @@ type TypeInfo struct {
 	// HeldUntil is until when its jobs are held back, because the service asked for time; zero if they
 	// are not.
 	HeldUntil time.Time `json:"held_until,omitzero"`
+	// SkippedAt is the last time that its schedule has skipped, because too many of its jobs had not
+	// ended; zero if it has enqueued one since.
+	SkippedAt time.Time `json:"skipped_at,omitzero"`
 	Counts    Counts    `json:"counts"`
 }
 
@@ -78,10 +82,22 @@ func (j *Jobs) Type(ctx context.Context, name string) (t TypeInfo, err error) {
 	return t, err
 }
 
-// Types returns all types, newest first.
+// Types returns all types, newest first, without the data of their schedules.
 func (j *Jobs) Types(ctx context.Context) (all []TypeInfo, err error) {
-	err = j.call(ctx, client.Request{Operation: "list job types", Method: http.MethodGet, Path: "/v2/job-types"}, &all)
-	return all, err
+	path, after := "/v2/job-types", ""
+	for {
+		var page []TypeInfo
+		got, err := j.client.Call(ctx, client.Request{Operation: "list job types", Method: http.MethodGet, Path: path}, &page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		next := header.Next(got.Header, "after")
+		if next == "" || next == after {
+			return all, nil
+		}
+		after, path = next, "/v2/job-types?"+url.Values{"after": {next}}.Encode()
+	}
 }
 
 // ChangeType changes some fields of a type, by their names in the JSON of [Type]. A nil value makes

@@ -13,6 +13,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
 	"routemaster/internal/seal"
 	"routemaster/internal/telemetry/exceptions"
 )
@@ -57,6 +58,8 @@ type Config struct {
 	MaxEventData int
 	// The limits of topics of a subscription, of a client, and of the bus.
 	MaxSubscriptionTopics, MaxClientTopics, MaxTopics int
+	// JobTypes are the limits for job types.
+	JobTypes jobs.TypeLimits
 
 	ScalingThreshold int
 	ScalingDeadline  time.Duration
@@ -171,6 +174,11 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		MaxSubscriptionTopics: e.integer("ROUTEMASTER_MAX_SUBSCRIPTION_TOPICS", 1000, 1, 1_000_000),
 		MaxClientTopics:       e.integer("ROUTEMASTER_MAX_CLIENT_TOPICS", 1000, 1, 1_000_000),
 		MaxTopics:             e.integer("ROUTEMASTER_MAX_TOPICS", 100_000, 1, 1_000_000),
+
+		JobTypes: jobs.TypeLimits{
+			Client: e.integer("ROUTEMASTER_MAX_CLIENT_JOB_TYPES", jobs.DefaultTypeLimits.Client, 1, 10_000),
+			Bus:    e.integer("ROUTEMASTER_MAX_JOB_TYPES", jobs.DefaultTypeLimits.Bus, 1, 10_000),
+		},
 
 		ScalingThreshold: e.integer("ROUTEMASTER_SCALING_THRESHOLD", 100, 1, 1_000_000_000),
 		ScalingDeadline:  e.duration("ROUTEMASTER_SCALING_DEADLINE", 1000, 0, 86_400_000, time.Millisecond),

@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
 	"routemaster/internal/telemetry/exceptions"
 )
 
@@ -33,6 +34,7 @@ func TestConfigDefaults(t *testing.T) {
 		HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute, AttemptsKept: 20, AttemptExcerpt: 256,
 		JobThreads: 32, MachineThreads: 32, MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
 		MaxSubscriptionTopics: 1000, MaxClientTopics: 1000, MaxTopics: 100_000,
+		JobTypes: jobs.DefaultTypeLimits,
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,
 		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "print",
 		DatadogAgent: "localhost:8125", AppName: "routemaster", Env: "production", Console: "on",

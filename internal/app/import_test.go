@@ -40,7 +40,7 @@ var plan = []room{
 	{"rdb", "bus groupcommit freeport"}, // rdbtest needs ports
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
-	{"jobs/jobstore", "bus rdb queue fence jobs"},
+	{"jobs/jobstore", "bus wire rdb queue fence jobs"},
 	{"machines/labelstore", "bus groupcommit rdb queue fence machines machines/definition"},
 	{"store", "bus wire rdb queue fence"},
 	{"doctor", "bus jobs wire rdb queue fence jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it

@@ -76,7 +76,7 @@ type NewJob struct {
 type BulkError struct {
 	// Index is that of the job, from 0.
 	Index int
-	// Err is [ErrArchived] or [ErrOtherType].
+	// Err is [ErrArchived], [ErrOtherType] or [ErrTooLarge].
 	Err error
 }
 
@@ -112,6 +112,8 @@ var (
 	ErrCancelled = errors.New("the job was cancelled")
 	// ErrOtherType means that an id is that of a job of another type.
 	ErrOtherType = errors.New("the id is that of a job of another type")
+	// ErrTooLarge means that jobs which are there already have too much data to be returned.
+	ErrTooLarge = errors.New("the jobs that are there have too much data")
 	// ErrManyTypes means that jobs of several types, in different partitions, have an id.
 	ErrManyTypes = errors.New("jobs of several types have the id")
 )

@@ -108,6 +108,8 @@ func (t *Type) validateSchedule() error {
 		return refuse(invalidParameter, "/schedule_data", alone)
 	case t.Schedule == "":
 		return nil
+	case len(t.Schedule) > MaxSchedule:
+		return refuse(invalidParameter, "/schedule", "has %d bytes; at most %d are allowed", len(t.Schedule), MaxSchedule)
 	case len(t.ScheduleData) > MaxData:
 		return refuse(invalidParameter, "/schedule_data", "has %d bytes; at most %d are allowed", len(t.ScheduleData), MaxData)
 	case IsTooDeep(t.ScheduleData):

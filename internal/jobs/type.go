@@ -37,9 +37,23 @@ const (
 	DefaultRetention = 7 * 24 * time.Hour
 )
 
-// MaxTypes is how many types there may be. One that is deleted counts until its archived jobs have
-// gone: till then the housekeeping, and the step that makes room, look at it like at any other.
-const MaxTypes = 1000
+// TypeLimits are how many types there may be. One that is deleted counts until its archived jobs
+// have gone: till then the housekeeping, and the step that makes room, look at it like at any
+// other.
+type TypeLimits struct {
+	// Client is for the types of one client; root has no such limit. Bus is for all types.
+	Client, Bus int
+}
+
+// DefaultTypeLimits are the limits that hold unless the operator sets others.
+var DefaultTypeLimits = TypeLimits{Client: 1000, Bus: 5000}
+
+// MaxScheduledOpen is how many jobs of its own a schedule may have that have not ended. While it
+// has as many it skips its times.
+const MaxScheduledOpen = 100
+
+// MaxSchedule is the maximum length of a schedule in bytes.
+const MaxSchedule = 1024
 
 // Type is a type of jobs.
 type Type struct {
@@ -61,13 +75,17 @@ type Type struct {
 	// Paused means that no job is taken.
 	Paused bool
 	// Schedule, a cron expression of five fields, if given, says when a job with ScheduleData (JSON)
-	// is enqueued, in a time zone of the IANA database; in UTC without one.
+	// is enqueued, in a time zone of the IANA database; in UTC without one. ScheduleData may be large:
+	// what reads more than one type leaves it out.
 	Schedule     string
 	Timezone     string
 	ScheduleData []byte
 	// Owner is the public name of the client that made it, and may change it; empty for root.
 	Owner                bus.ClientName
 	CreatedAt, UpdatedAt time.Time
+	// SkippedAt is the last time that the schedule skipped, because [MaxScheduledOpen] of its jobs
+	// had not ended; zero if it has enqueued one since.
+	SkippedAt time.Time
 }
 
 // CompareTypes orders types, the newest first.
@@ -108,6 +126,8 @@ var (
 	ErrTypeHasJobs = errors.New("jobs of the type have not ended")
 	// ErrNotPull means that the type's jobs are not fetched, but POSTed to their service.
 	ErrNotPull = errors.New("the jobs of the type are not fetched")
-	// ErrTooManyTypes means that there are [MaxTypes].
+	// ErrTooManyTypes means that there are as many types as [TypeLimits] allow for the bus.
 	ErrTooManyTypes = errors.New("there are too many job types")
+	// ErrTooManyClientTypes means the same for the client that makes the type.
+	ErrTooManyClientTypes = errors.New("the client has too many job types")
 )

@@ -176,15 +176,18 @@ type ScoreRange struct {
 	Offset, Limit int64
 }
 
+// By is the range as commands take it.
+func (r ScoreRange) By() *redis.ZRangeBy {
+	return &redis.ZRangeBy{Min: FormatScore(r.Min), Max: FormatScore(r.Max), Offset: r.Offset, Count: r.Limit}
+}
+
 // MembersIn reads members of a sorted set.
 func (p *Partition) MembersIn(ctx context.Context, key string, r ScoreRange) ([]Scored, error) {
 	read := p.ZRangeByScoreWithScores
 	if r.Reverse {
 		read = p.ZRevRangeByScoreWithScores
 	}
-	found, err := read(ctx, key, &redis.ZRangeBy{
-		Min: FormatScore(r.Min), Max: FormatScore(r.Max), Offset: r.Offset, Count: r.Limit,
-	}).Result()
+	found, err := read(ctx, key, r.By()).Result()
 	members := make([]Scored, len(found))
 	for i, z := range found {
 		members[i] = Scored{z.Member.(string), z.Score}

@@ -7,6 +7,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,22 +57,61 @@ func Find(e *exam.Examination) {
 	}
 	x.findLanes()
 	x.findEnded()
-	for id := range e.Each(keys.Data("")) {
-		if _, there := e.Records[id]; !there {
-			data := x.work.Data(jobs.ID(id))
-			e.Add(data, "is of a job that is not there", "removed",
-				[]exam.Check{exam.Is(1, "EXISTS", data), x.isGone(id)}, exam.Command{"DEL", data})
+	x.findCopies()
+	x.findData()
+}
+
+// findCopies looks for jobs in the sets of those that share data whose records do not say so.
+func (x examination) findCopies() {
+	for of, ids := range x.Each(keys.Copies("")) {
+		copies := x.work.Copies(jobs.ID(of))
+		if _, there := x.Elements[keys.Data(jobs.ID(of))]; there && !x.hasJob(of) {
+			continue // it goes with the data
+		}
+		for id := range ids {
+			if x.Records[id].Shared != of {
+				x.Add(copies, "lists "+jobs.ID(id).String()+", which does not share the data", "removed", []exam.Check{
+					exam.Is(1, "SISMEMBER", copies, id), exam.Not(of, "HGET", x.work.Job(jobs.ID(id)), "data"),
+				}, exam.Command{"SREM", copies, id})
+			}
 		}
 	}
 }
 
-func isOpen(r scan.Record) bool {
-	return r.Status == string(jobs.Queued) || r.Status == string(jobs.InProgress)
+// findData looks for data that no job has. A job that begins to share it meanwhile is in its set.
+func (x examination) findData() {
+	for id := range x.Each(keys.Data("")) {
+		if x.hasJob(id) {
+			continue
+		}
+		data, copies, job := x.work.Data(jobs.ID(id)), x.work.Copies(jobs.ID(id)), x.work.Job(jobs.ID(id))
+		r, there := x.Records[id]
+		checks := []exam.Check{
+			exam.Is(1, "EXISTS", data), exam.Is(len(x.Elements[keys.Copies(jobs.ID(id))]), "SCARD", copies),
+			exam.Is(r.Shared, "HGET", job, "data"),
+		}
+		if !there {
+			checks = append(checks, exam.Is(0, "EXISTS", job))
+		}
+		x.Add(data, "is of a job that is not there", "removed", checks, exam.Command{"DEL", data, copies})
+	}
 }
 
-// isGone checks that there is no record of a job.
-func (x examination) isGone(id string) exam.Check {
-	return exam.Is(0, "EXISTS", x.work.Job(jobs.ID(id)))
+// hasJob reports whether data is that of a job, or of some that share it.
+func (x examination) hasJob(data string) bool {
+	if r, there := x.Records[data]; there && r.Shared == "" {
+		return true
+	}
+	for id := range x.Elements[keys.Copies(jobs.ID(data))] {
+		if x.Records[id].Shared == data {
+			return true
+		}
+	}
+	return false
+}
+
+func isOpen(r scan.Record) bool {
+	return r.Status == string(jobs.Queued) || r.Status == string(jobs.InProgress)
 }
 
 // unchanged checks that a job's record says what was read of it; also if there was none.
@@ -95,11 +135,27 @@ func (x examination) findTypes() {
 			x.Add(hash, "is not in "+keys.Types(), "added there",
 				[]exam.Check{exam.Is(1, "EXISTS", hash), exam.Is(0, "SISMEMBER", types, name)}, exam.Command{"SADD", types, name})
 		}
+		if owner := bus.ClientName(fields["owner"]); owner != "" && !x.Has(keys.TypesOf(owner), name) {
+			of := x.work.TypesOf(owner)
+			x.Add(hash, "is not in "+keys.TypesOf(owner), "added there", []exam.Check{
+				exam.Is(string(owner), "HGET", hash, "owner"), exam.Is(0, "SISMEMBER", of, name),
+			}, exam.Command{"SADD", of, name})
+		}
 		if fields["schedule"] != "" && fields["deleted"] != "1" && !x.Has(keys.Schedules(), name) {
 			x.Add(hash, "has a schedule, and is not in "+keys.Schedules(), "added there, as of its last change", []exam.Check{
 				exam.Is(fields["schedule"], "HGET", hash, "schedule"), exam.Not(1, "HGET", hash, "deleted"),
 				exam.Is(0, "HEXISTS", schedules, name),
 			}, exam.Command{"HSET", schedules, name, fields["updated_at"]})
+		}
+	}
+	for owner, names := range x.Each(keys.TypesOf("")) {
+		for name := range names {
+			if hash := x.work.Type(jobs.TypeName(name)); x.Elements[keys.Type(jobs.TypeName(name))]["owner"] != owner {
+				of := x.work.TypesOf(bus.ClientName(owner))
+				x.Add(of, "lists "+name+", which is not the client's", "removed", []exam.Check{
+					exam.Is(1, "SISMEMBER", of, name), exam.Not(owner, "HGET", hash, "owner"),
+				}, exam.Command{"SREM", of, name})
+			}
 		}
 	}
 	for name := range x.Elements[keys.Schedules()] {
@@ -137,8 +193,13 @@ func (x examination) findRecord(id string, r scan.Record) {
 			append(checks, exam.Is(0, "EXISTS", x.work.Type(name))))
 		return
 	}
-	if _, there := x.Elements[keys.Data(jobs.ID(id))]; !there {
-		x.Add(job, "has no data", "", append(checks, exam.Is(0, "EXISTS", x.work.Data(jobs.ID(id)))))
+	at := jobs.ID(cmp.Or(r.Shared, id))
+	if _, there := x.Elements[keys.Data(at)]; !there {
+		x.Add(job, "has no data", "", append(checks, exam.Is(0, "EXISTS", x.work.Data(at))))
+	}
+	if copies := x.work.Copies(at); r.Shared != "" && !x.Has(keys.Copies(at), id) {
+		x.Add(job, "shares data, and is not in "+keys.Copies(at), "added there", append(checks,
+			exam.Is(r.Shared, "HGET", job, "data"), exam.Is(0, "SISMEMBER", copies, id)), exam.Command{"SADD", copies, id})
 	}
 	list, place := keys.Open(name), r.Sequence
 	if !isOpen(r) {

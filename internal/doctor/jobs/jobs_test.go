@@ -85,6 +85,24 @@ func newPatient(t *testing.T, server *rdbtest.Server, partition *rdb.Partition) 
 	return p
 }
 
+// copied is the id of the copy that share makes.
+var copied = idOf(7)
+
+// share has a copy of a job, and jobs of a schedule, share data.
+func (p *patient) share() {
+	ctx := p.t.Context()
+	_, err := p.Replay(ctx, "ship", succeeded, copied, start)
+	require.NoError(p.t, err)
+	for minutes := range 2 {
+		schedules, err := p.Schedules(ctx)
+		require.NoError(p.t, err)
+		at := start.Add(time.Duration(minutes+1) * time.Minute)
+		turn, err := p.EnqueueScheduled(ctx, schedules[0], at, start)
+		require.NoError(p.t, err)
+		require.Equal(p.t, jobstore.Enqueued, turn)
+	}
+}
+
 // examine returns what an examination finds, in order.
 func (p *patient) examine(fix bool) (lines []string) {
 	p.t.Helper()
@@ -118,6 +136,13 @@ var damages = map[string]struct {
 	"a type that is not there": {does: func(p *patient) redis.Cmder {
 		return p.SAdd(p.t.Context(), "work:types", "gone")
 	}, finds: []string{"work:types: lists gone, which is not there [removed]"}},
+	"a client's types that are not listed": {does: func(p *patient) redis.Cmder {
+		p.HSet(p.t.Context(), "work:type:ship", "owner", "alice")
+		return p.SAdd(p.t.Context(), "work:types:of:bob", "ship", "gone")
+	}, finds: []string{
+		"work:type:ship: is not in work:types:of:alice [added there]",
+		"work:types:of:bob: lists gone, which is not the client's [removed]", "work:types:of:bob: lists ship, which is not the client's [removed]",
+	}},
 	"a schedule that is not known": {does: func(p *patient) redis.Cmder {
 		return p.Del(p.t.Context(), "work:schedules")
 	}, finds: []string{"work:type:cron: has a schedule, and is not in work:schedules [added there, as of its last change]"}},
@@ -146,6 +171,29 @@ var damages = map[string]struct {
 	}, finds: []string{
 		"work:data:" + string(nobody) + ": is of a job that is not there [removed]", jobKey(later) + ": has no data []",
 	}, stays: true},
+	"jobs that share data": {does: func(p *patient) redis.Cmder {
+		p.share()
+		return p.Ping(p.t.Context())
+	}},
+	"sharing that is not noted": {does: func(p *patient) redis.Cmder {
+		p.share()
+		return p.SRem(p.t.Context(), "work:copies:"+string(succeeded), string(copied))
+	}, finds: []string{jobKey(copied) + ": shares data, and is not in work:copies:" + string(succeeded) + " [added there]"}},
+	"sharing of others": {does: func(p *patient) redis.Cmder {
+		p.share()
+		return p.SAdd(p.t.Context(), "work:copies:"+string(succeeded), string(waiting), string(nobody))
+	}, finds: []string{
+		"work:copies:" + string(succeeded) + ": lists " + waiting.String() + ", which does not share the data [removed]",
+		"work:copies:" + string(succeeded) + ": lists " + nobody.String() + ", which does not share the data [removed]",
+	}},
+	"shared data that no job has": {does: func(p *patient) redis.Cmder {
+		p.Set(p.t.Context(), "work:data:schedule:cron:1", "1", 0)
+		return p.SAdd(p.t.Context(), "work:copies:schedule:cron:1", string(nobody))
+	}, finds: []string{"work:data:schedule:cron:1: is of a job that is not there [removed]"}},
+	"shared data that is lost": {does: func(p *patient) redis.Cmder {
+		p.share()
+		return p.Del(p.t.Context(), "work:data:"+string(succeeded))
+	}, finds: []string{jobKey(succeeded) + ": has no data []", jobKey(copied) + ": has no data []"}, stays: true},
 	"a record that says nothing": {does: func(p *patient) redis.Cmder {
 		return p.HSet(p.t.Context(), jobKey(later), "status", "lost")
 	}, finds: []string{

@@ -48,7 +48,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	}
 	var work jobstore.Keys
 	ofJobs := map[string]rdb.Kind{
-		work.Types(): rdb.Set, work.Type("x"): rdb.Hash, work.Schedules(): rdb.Hash, work.Job("x"): rdb.Hash,
+		work.Types(): rdb.Set, work.TypesOf("x"): rdb.Set, work.Copies("x"): rdb.Set, work.Type("x"): rdb.Hash, work.Schedules(): rdb.Hash, work.Job("x"): rdb.Hash,
 		work.Data("x"): rdb.String, work.Open("x"): rdb.SortedSet, work.Archive("x", jobtypes.Failed): rdb.SortedSet,
 		work.Pulls(): rdb.Stream,
 	}

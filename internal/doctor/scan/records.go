@@ -9,11 +9,13 @@ import (
 // Record is what was read of a job's record.
 type Record struct {
 	Type, Status string
+	// Shared is where the data is that the job shares; empty for its own.
+	Shared string
 	// Sequence and ArchivedAt are in µs; the latter is 0 for a job that has not ended.
 	Sequence, ArchivedAt int64
 }
 
-var recordFields = []string{"type", "status", "sequence", "archived_at"}
+var recordFields = []string{"type", "status", "sequence", "archived_at", "data"}
 
 // takeRecord takes in a job's record. One that is gone meanwhile has no field.
 func (s *Scan) takeRecord(id string, values []any) {
@@ -22,7 +24,7 @@ func (s *Scan) takeRecord(id string, values []any) {
 	}
 	text := func(i int) string { return s.once(rdb.Text(values[i])) }
 	s.Records[id] = Record{
-		Type: text(0), Status: text(1),
+		Type: text(0), Status: text(1), Shared: text(4),
 		Sequence: rdb.Integer(rdb.Text(values[2]), 0), ArchivedAt: rdb.Integer(rdb.Text(values[3]), 0),
 	}
 }

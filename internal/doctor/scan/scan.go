@@ -133,7 +133,7 @@ func (s *Scan) taker(key string) func(element, value string) {
 			s.Elements[key] = map[string]string{}
 		}
 		switch element { // which may be large, or secret
-		case "last_event", "secrets", "schedule_data", "owner":
+		case "last_event", "secrets", "schedule_data", "schedule_open":
 			value = ""
 		}
 		s.Elements[key][element] = value

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/schedule"
 )
@@ -86,9 +87,13 @@ func (s *Scheduler) enqueueDue(ctx context.Context, of jobstore.Schedule, now ti
 		return nil
 	}
 	for at := times.Next(s.from(of, latest, now)); !at.After(now); at = times.Next(at) {
-		enqueued, err := s.store.EnqueueScheduled(ctx, of, at, now)
-		if err != nil || !enqueued {
+		turn, err := s.store.EnqueueScheduled(ctx, of, at, now)
+		if err != nil || turn == jobstore.Elsewhere {
 			return err // another worker is at it, or the schedule was changed
+		}
+		if turn == jobstore.Skipped {
+			s.log.Warn("a schedule skipped its time: too many of its jobs have not ended",
+				"job_type", of.Type.Name, "time", at, "open", jobs.MaxScheduledOpen)
 		}
 		of.Since = at
 	}

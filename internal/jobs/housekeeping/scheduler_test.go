@@ -46,7 +46,7 @@ func TestAStopIsNoFailureOfASchedule(t *testing.T) {
 	s.Now = clock(t, "10:02:00")
 	ctx, stop := context.WithCancel(t.Context())
 	server.OnCommand(func(name string, arguments ...string) {
-		if name == "HGETALL" && arguments[0] == s.Keys.Type("every") { // it is the last that is read
+		if name == "HMGET" && arguments[0] == s.Keys.Type("every") { // it is the last that is read
 			stop()
 		}
 	})

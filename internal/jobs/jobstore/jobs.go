@@ -12,18 +12,15 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// placeAt is where job_list.lua adds the place to what show_job of lua/lib/steps.lua returns.
-const placeAt = 3
-
 // readJob reads what show_job of lua/lib/steps.lua returns, and lists.
 func readJob(shown any) (job jobs.Job, ok bool) {
 	parts, _ := shown.([]any)
-	if len(parts) < placeAt {
+	if len(parts) < 3 {
 		return job, false
 	}
 	fields, _ := parts[1].([]any)
 	data, there := parts[2].(string)
-	if len(fields) != 11 || !there || rdb.Text(fields[0]) == "" {
+	if len(fields) != 12 || !there || rdb.Text(fields[0]) == "" {
 		return job, false
 	}
 	number := func(i int) int64 { return rdb.Integer(rdb.Text(fields[i]), 0) }
@@ -33,6 +30,13 @@ func readJob(shown any) (job jobs.Job, ok bool) {
 		RunAfter: fromMicros(fields[4]), ExpiresAt: fromMicros(fields[5]),
 		CreatedAt: fromMicros(fields[6]), UpdatedAt: fromMicros(fields[7]),
 		Deadline: fromMicros(fields[8]), Reason: rdb.Text(fields[10]),
+	}
+	// A new record has no other time than this.
+	if job.RunAfter.IsZero() {
+		job.RunAfter = job.CreatedAt
+	}
+	if job.UpdatedAt.IsZero() {
+		job.UpdatedAt = job.CreatedAt
 	}
 	if job.Status.IsArchived() {
 		job.CreatedAt = fromMicros(fields[9])
@@ -51,13 +55,18 @@ func readJobs(shown []any) []jobs.Job {
 }
 
 // Enqueue adds jobs to a type, all or none, in one round trip, and returns them. One that is
-// queued or in progress already is returned as it is, whatever else is asked for. Traceparent, if
+// queued or in progress already is returned as it is, whatever else is asked for, unless the data
+// of all these is larger than the data of the list by more than [MaxPageBytes]. Traceparent, if
 // given, is that of the request. It fails with [jobs.ErrUnknownType], a [jobs.BulkError], or
 // [bus.ErrUnavailable].
 func (s *Store) Enqueue(
 	ctx context.Context, name jobs.TypeName, list []jobs.NewJob, traceparent string, now time.Time,
 ) ([]jobs.Job, error) {
-	args := append(make([]any, 0, 3+4*len(list)), string(name), micros(now), traceparent)
+	size := MaxPageBytes
+	for _, job := range list {
+		size += len(job.Data)
+	}
+	args := append(make([]any, 0, 4+4*len(list)), string(name), micros(now), traceparent, size)
 	for _, job := range list {
 		args = append(args, string(job.ID), job.Data, micros(job.RunAfter), micros(job.ExpiresAt))
 	}
@@ -137,9 +146,9 @@ func (s *Store) Extend(
 	return toMicros(deadline), err
 }
 
-// Replay enqueues a copy of a job that is in progress or archived, with another id; name may be
-// empty. It fails with [jobs.ErrUnknownJob], [jobs.ErrQueued], [jobs.ErrUnknownType] (it was
-// deleted) or [bus.ErrUnavailable].
+// Replay enqueues a copy of a job that is in progress or archived, with another id, which shares
+// its data; name may be empty. It fails with [jobs.ErrUnknownJob], [jobs.ErrQueued],
+// [jobs.ErrUnknownType] (it was deleted) or [bus.ErrUnavailable].
 func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
 	rest, err := replied("replay job", s.group.Change(ctx, scriptJobReplay, string(id), string(name), string(copied), micros(now)))
 	if err != nil {

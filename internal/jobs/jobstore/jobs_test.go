@@ -24,10 +24,12 @@ func TestKeysInLua(t *testing.T) {
 	k := jobstore.Keys{Namespace: "ns:"}
 	keys := map[string]string{
 		"types_key()":                   k.Types(),
+		"types_of_key('x')":             k.TypesOf("x"),
 		"type_key('x')":                 k.Type("x"),
 		"schedules_key()":               k.Schedules(),
 		"job_key('x')":                  k.Job("x"),
 		"data_key('x')":                 k.Data("x"),
+		"copies_key('x')":               k.Copies("x"),
 		"open_key('x')":                 k.Open("x"),
 		"archive_key('x', 'succeeded')": k.Archive("x", jobs.Succeeded),
 		"pulls_key()":                   k.Pulls(),

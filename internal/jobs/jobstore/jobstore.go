@@ -34,7 +34,6 @@ var (
 	scriptTypeTend        = newScript("type_tend")
 	scriptArchiveDrop     = newScript("archive_drop")
 	scriptJobShow         = newScript("job_show")
-	scriptJobList         = newScript("job_list")
 	scriptJobEnqueue      = newScript("job_enqueue")
 	scriptJobReport       = newScript("job_report")
 	scriptJobExtend       = newScript("job_extend")
@@ -62,6 +61,8 @@ type Store struct {
 	group *rdb.Group
 	keys  Keys
 	queue *queue.Queue
+	// archives are for [Store.DropArchived].
+	archives archives
 }
 
 // New returns the jobs of a partition.
@@ -78,6 +79,7 @@ var refusals = map[string]error{
 	"unknown type":    jobs.ErrUnknownType,
 	"exists":          jobs.ErrTypeExists,
 	"too many":        jobs.ErrTooManyTypes,
+	"client has many": jobs.ErrTooManyClientTypes,
 	"has jobs":        jobs.ErrTypeHasJobs,
 	"unknown":         jobs.ErrUnknownJob,
 	"archived":        jobs.ErrArchived,
@@ -88,6 +90,7 @@ var refusals = map[string]error{
 	"cancelled":       jobs.ErrCancelled,
 	"not in progress": jobs.ErrNotInProgress,
 	"not pull":        jobs.ErrNotPull,
+	"too large":       jobs.ErrTooLarge,
 	"changed":         errChanged,
 }
 

@@ -1,6 +1,9 @@
 package jobstore
 
-import "routemaster/internal/jobs"
+import (
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+)
 
 // Keys are the jobs' keys in a partition, one method a key; their entries stand in the queue's.
 // lua/lib/keys.lua says the same to the scripts; a test holds the two together.
@@ -8,6 +11,12 @@ type Keys struct{ Namespace string }
 
 // Types is the set of the names of all types, those included that are being deleted.
 func (k Keys) Types() string { return k.Namespace + "work:types" }
+
+// TypesOf is the set of the names of a client's types, those included that are being deleted.
+// Root's are in none.
+func (k Keys) TypesOf(owner bus.ClientName) string {
+	return k.Namespace + "work:types:of:" + string(owner)
+}
 
 // Type is a hash of a type.
 func (k Keys) Type(name jobs.TypeName) string { return k.Namespace + "work:type:" + string(name) }
@@ -19,8 +28,13 @@ func (k Keys) Schedules() string { return k.Namespace + "work:schedules" }
 // Job is a hash of a job, queued or archived.
 func (k Keys) Job(id jobs.ID) string { return k.Namespace + "work:job:" + string(id) }
 
-// Data is a job's data, JSON to the letter as it was sent.
+// Data is a job's data, JSON to the letter as it was sent: under the job's id, or where its record
+// says.
 func (k Keys) Data(id jobs.ID) string { return k.Namespace + "work:data:" + string(id) }
+
+// Copies is the set of the ids of the jobs that share data: where it is, which is what follows in
+// the key, is in their records. Data without the set is that of one job, which has its id.
+func (k Keys) Copies(data jobs.ID) string { return k.Namespace + "work:copies:" + string(data) }
 
 // Open is a sorted set of the ids of a type's jobs that have not ended, by their sequence.
 func (k Keys) Open(name jobs.TypeName) string { return k.Namespace + "work:open:" + string(name) }

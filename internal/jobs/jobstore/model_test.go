@@ -196,6 +196,16 @@ func (m *model) cancelSome(rt *rapid.T) {
 	}
 }
 
+// replaySome has a copy share the data of a job, or of what that is a copy of.
+func (m *model) replaySome(rt *rapid.T) {
+	m.rt = rt
+	id, copied := m.id(), jobs.NewID()
+	if _, err := m.Replay(m.T.Context(), "", id, copied, m.Now); !errors.Is(err, jobs.ErrQueued) {
+		require.NoError(rt, err)
+		m.ids = append(m.ids, copied)
+	}
+}
+
 func (m *model) changeSome(rt *rapid.T) {
 	m.rt = rt
 	name := m.name()
@@ -293,6 +303,13 @@ func (m *model) drain(rt *rapid.T) {
 	for _, name := range modelTypes {
 		require.Zero(rt, m.server.Raw.ZCard(ctx, m.queue.Lane(bus.JobJob, string(name))).Val())
 	}
+	// With the last job that has it, all data goes.
+	m.Now = m.Now.Add(2 * time.Hour)
+	_, err := m.Purge(ctx, m.Now, always)
+	require.NoError(rt, err)
+	for _, pattern := range []string{m.Keys.Job("*"), m.Keys.Data("*"), m.Keys.Copies("*")} {
+		require.Empty(rt, m.server.Raw.Keys(ctx, pattern).Val(), pattern)
+	}
 }
 
 func TestRandomStepsAgainstAModel(t *testing.T) {
@@ -315,6 +332,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 				"report":        m.reportSome,
 				"extend":        m.extendSome,
 				"cancel":        m.cancelSome,
+				"replay":        m.replaySome,
 				"change":        m.changeSome,
 				"let time pass": m.passSome,
 				"": func(rt *rapid.T) {

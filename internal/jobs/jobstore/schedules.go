@@ -10,6 +10,7 @@ import (
 
 // Schedule is a type that has one.
 type Schedule struct {
+	// Type has no ScheduleData: the step that enqueues the job reads it.
 	Type jobs.Type
 	// Since is the time that was enqueued last or, if none was, when the type was given its schedule.
 	Since time.Time
@@ -34,11 +35,24 @@ func (s *Store) Schedules(ctx context.Context) ([]Schedule, error) {
 	return schedules, err
 }
 
-// EnqueueScheduled enqueues the job of a schedule for a time, which is then what [Schedule].Since
-// says. It reports whether it did: not if another process did, or the schedule was changed
-// meanwhile. It fails with [bus.ErrUnavailable].
-func (s *Store) EnqueueScheduled(ctx context.Context, of Schedule, at, now time.Time) (bool, error) {
-	n, err := s.redis.Run(ctx, scriptScheduleEnqueue, string(of.Type.Name), micros(of.Since), micros(at),
-		string(jobs.ScheduledID(of.Type.Name, at.UnixMilli())), micros(now)).Int()
-	return n == 1, rdb.Wrap("enqueue scheduled job", err)
+// Turn is what came of a time of a schedule.
+type Turn string
+
+// The turns.
+const (
+	// Enqueued is a time whose job was enqueued.
+	Enqueued Turn = "enqueued"
+	// Skipped is a time without a job, because [jobs.MaxScheduledOpen] earlier ones have not ended.
+	Skipped Turn = "skipped"
+	// Elsewhere is a time that another process has dealt with, or that is over as the schedule was
+	// changed meanwhile.
+	Elsewhere Turn = "elsewhere"
+)
+
+// EnqueueScheduled enqueues the job of a schedule for a time, or skips that, which is then what
+// [Schedule].Since says. It fails with [bus.ErrUnavailable].
+func (s *Store) EnqueueScheduled(ctx context.Context, of Schedule, at, now time.Time) (Turn, error) {
+	turn, err := s.redis.Run(ctx, scriptScheduleEnqueue, string(of.Type.Name), micros(of.Since), micros(at),
+		string(jobs.ScheduledID(of.Type.Name, at.UnixMilli())), micros(now), jobs.MaxScheduledOpen).Value()
+	return Turn(rdb.Text(turn)), rdb.Wrap("enqueue scheduled job", err)
 }

@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
+	"routemaster/internal/jobs"
 	"routemaster/internal/rdb"
 )
 
 // What one step removes at most, so that it does not keep Redis from serving others, and how many
 // types one round trip looks after.
 const (
-	removedPerStep = 200
+	removedPerStep = 100
 	typesPerTrip   = 20
 )
 
@@ -73,10 +75,91 @@ func (s *Store) tend(ctx context.Context, names []string, now time.Time) (more [
 	return more, removed, err
 }
 
+// archives are the lists of archived jobs, those whose oldest is the oldest first, as they were
+// read a moment ago: while Redis is nearly full the oldest are dropped again and again, and to
+// look at the lists of all types each time would cost more than that. It is safe for concurrent
+// use.
+type archives struct {
+	sync.Mutex
+	heads []archiveHead
+	read  time.Time
+}
+
+// archiveHead is a list of archived jobs, and when the oldest of them was archived (µs).
+type archiveHead struct {
+	name   string
+	status jobs.Status
+	oldest int64
+}
+
+// archivesTTL is how long the order of the lists is kept.
+const archivesTTL = 5 * time.Second
+
 // DropArchived removes the oldest archived jobs, a slice of one type's with one status: for when
 // Redis is about to be full. It returns how many; 0 means that none is left. It fails with
 // [bus.ErrUnavailable].
 func (s *Store) DropArchived(ctx context.Context) (int, error) {
-	n, err := s.redis.Run(ctx, scriptArchiveDrop, removedPerStep).Int()
-	return n, rdb.Wrap("drop archived jobs", err)
+	a := &s.archives
+	a.Lock()
+	defer a.Unlock()
+	if time.Since(a.read) > archivesTTL {
+		a.heads = nil
+	}
+	for fresh := false; ; {
+		if len(a.heads) == 0 && fresh {
+			return 0, nil
+		}
+		if len(a.heads) == 0 {
+			var err error
+			if a.heads, err = s.archiveHeads(ctx); err != nil {
+				return 0, err
+			}
+			fresh, a.read = true, time.Now()
+			continue
+		}
+		head := a.heads[0]
+		a.heads = a.heads[1:]
+		reply, err := s.redis.Run(ctx, scriptArchiveDrop, head.name, string(head.status), removedPerStep).List()
+		if err != nil {
+			a.heads = nil // to look again
+			return 0, rdb.Wrap("drop archived jobs", err)
+		}
+		if head.oldest = rdb.Integer(rdb.Text(reply[1]), 0); head.oldest > 0 {
+			at, _ := slices.BinarySearchFunc(a.heads, head, archiveHead.compare)
+			a.heads = slices.Insert(a.heads, at, head)
+		}
+		if removed := reply[0].(int64); removed > 0 {
+			return int(removed), nil
+		}
+	}
+}
+
+func (h archiveHead) compare(to archiveHead) int { return cmp.Compare(h.oldest, to.oldest) }
+
+// archiveHeads returns the lists that have archived jobs, in order.
+func (s *Store) archiveHeads(ctx context.Context) (heads []archiveHead, err error) {
+	names, err := s.TypeNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(names, listsPerTrip/len(jobs.Archived)) {
+		var read []rdb.ScoredReply
+		err := s.redis.Reads(ctx, "drop archived jobs", func(pipe rdb.Commands) {
+			for _, name := range some {
+				for _, status := range jobs.Archived {
+					read = append(read, pipe.ZRangeWithScores(ctx, s.keys.Archive(jobs.TypeName(name), status), 0, 0))
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, one := range read {
+			for _, z := range one.Val() { // one that is no list has no head
+				heads = append(heads, archiveHead{some[i/len(jobs.Archived)], jobs.Archived[i%len(jobs.Archived)], int64(z.Score)})
+			}
+		}
+	}
+	slices.SortFunc(heads, archiveHead.compare)
+	return heads, nil
 }

@@ -41,6 +41,7 @@ func parseType(name jobs.TypeName, hash map[string]string) (t jobs.Type, ok bool
 		Retention: time.Duration(number("retention")) * time.Second,
 		Paused:    hash["paused"] == "1", Schedule: hash["schedule"], Timezone: hash["timezone"],
 		Owner: bus.ClientName(hash["owner"]), CreatedAt: fromMicros(hash["created_at"]), UpdatedAt: fromMicros(hash["updated_at"]),
+		SkippedAt: fromMicros(hash["skipped_at"]),
 	}
 	if t.Pull {
 		t.URL = ""
@@ -51,15 +52,15 @@ func parseType(name jobs.TypeName, hash map[string]string) (t jobs.Type, ok bool
 	return t, hash["strategy"] != "" && hash["deleted"] != "1"
 }
 
-// CreateType makes a type. It fails with [jobs.ErrTypeExists], [jobs.ErrTooManyTypes] or
-// [bus.ErrUnavailable].
+// CreateType is [Store.CreateTypeWithin] the default limits.
 func (s *Store) CreateType(ctx context.Context, t jobs.Type) error {
-	return s.CreateTypeBeside(ctx, t, 0)
+	return s.CreateTypeWithin(ctx, t, jobs.DefaultTypeLimits)
 }
 
-// CreateTypeBeside is [Store.CreateType] where other partitions have so many types already.
-func (s *Store) CreateTypeBeside(ctx context.Context, t jobs.Type, elsewhere int) error {
-	return s.putType(ctx, t, "0", scheduleChange(jobs.Type{}, t), jobs.MaxTypes-elsewhere)
+// CreateTypeWithin makes a type, within limits. It fails with [jobs.ErrTypeExists],
+// [jobs.ErrTooManyTypes], [jobs.ErrTooManyClientTypes] or [bus.ErrUnavailable].
+func (s *Store) CreateTypeWithin(ctx context.Context, t jobs.Type, limits jobs.TypeLimits) error {
+	return s.putType(ctx, t, "0", scheduleChange(jobs.Type{}, t), limits)
 }
 
 // scheduleChange is what type_put.lua is told of a schedule.
@@ -73,8 +74,10 @@ func scheduleChange(before, after jobs.Type) string {
 	return "kept"
 }
 
-func (s *Store) putType(ctx context.Context, t jobs.Type, revision, schedule string, max int) error {
-	args := append([]any{string(t.Name), revision, max, micros(t.UpdatedAt), schedule}, fieldsOf(t)...)
+func (s *Store) putType(ctx context.Context, t jobs.Type, revision, schedule string, limits jobs.TypeLimits) error {
+	args := append([]any{
+		string(t.Name), revision, limits.Bus, micros(t.UpdatedAt), schedule, string(t.Owner), limits.Client,
+	}, fieldsOf(t)...)
 	_, err := replied("store job type", scriptTypePut.Change(ctx, s.redis, "", args...))
 	return orUnknownType(err)
 }
@@ -107,7 +110,7 @@ func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(
 		if err := change(&t); err != nil {
 			return t, err
 		}
-		err = s.putType(ctx, t, hash["revision"], scheduleChange(before, t), jobs.MaxTypes)
+		err = s.putType(ctx, t, hash["revision"], scheduleChange(before, t), jobs.TypeLimits{})
 		if err == nil {
 			err = s.wake(ctx, string(name), true)
 		}
@@ -132,17 +135,19 @@ func (s *Store) wake(ctx context.Context, name string, all bool) error {
 
 // Type returns a type. It fails with [jobs.ErrUnknownType] or [bus.ErrUnavailable].
 func (s *Store) Type(ctx context.Context, name jobs.TypeName) (jobs.Type, error) {
-	found, err := s.readTypes(ctx, string(name))
-	if err == nil && len(found) == 0 {
-		err = jobs.ErrUnknownType
-	}
+	hash, err := s.redis.HGetAll(ctx, s.keys.Type(name)).Result()
 	if err != nil {
-		return jobs.Type{}, err
+		return jobs.Type{}, rdb.Wrap("read job type", err)
 	}
-	return found[0], nil
+	t, ok := parseType(name, hash)
+	if !ok {
+		return t, jobs.ErrUnknownType
+	}
+	return t, nil
 }
 
-// Types returns all types, the newest first. It fails with [bus.ErrUnavailable].
+// Types returns all types without the data of their schedules, the newest first. It fails with
+// [bus.ErrUnavailable].
 func (s *Store) Types(ctx context.Context) ([]jobs.Type, error) {
 	names, err := s.TypeNames(ctx)
 	if err != nil {
@@ -161,51 +166,81 @@ func (s *Store) TypeNames(ctx context.Context) ([]string, error) {
 	return names, rdb.Wrap("list job types", err)
 }
 
-// CountTypes returns how many types there are, those included that are being deleted. It fails with
-// [bus.ErrUnavailable].
-func (s *Store) CountTypes(ctx context.Context) (int, error) {
-	n, err := s.redis.SCard(ctx, s.keys.Types()).Result()
-	return int(n), rdb.Wrap("count job types", err)
+// CountTypes returns how many types there are, and how many of them are a client's, those included
+// that are being deleted. It fails with [bus.ErrUnavailable].
+func (s *Store) CountTypes(ctx context.Context, owner bus.ClientName) (all, owned int, err error) {
+	var ofBus, ofOwner rdb.Reply[int64]
+	err = s.redis.Pipelined(ctx, "count job types", func(pipe rdb.Commands) {
+		ofBus, ofOwner = pipe.SCard(ctx, s.keys.Types()), pipe.SCard(ctx, s.keys.TypesOf(owner))
+	})
+	return int(ofBus.Val()), int(ofOwner.Val()), err
 }
 
-// readTypes returns those of some types that are there and are not being deleted.
+// listedFields are the fields of a type's hash that lists of types have: all but the data of its
+// schedule.
+var listedFields = []string{
+	"strategy", "attempts", "concurrency", "url", "timeout", "retention", "paused", "schedule", "timezone",
+	"owner", "created_at", "updated_at", "skipped_at", "deleted",
+}
+
+// typesPerRead is how many types one round trip reads.
+const typesPerRead = 500
+
+// readTypes returns those of some types that are there and are not being deleted, without the data
+// of their schedules.
 func (s *Store) readTypes(ctx context.Context, names ...string) (types []jobs.Type, err error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	hashes := make([]rdb.Reply[map[string]string], len(names))
-	err = s.redis.Pipelined(ctx, "read job types", func(pipe rdb.Commands) {
-		for i, name := range names {
-			hashes[i] = pipe.HGetAll(ctx, s.keys.Type(jobs.TypeName(name)))
+	for some := range slices.Chunk(names, typesPerRead) {
+		hashes := make([]rdb.Reply[[]any], len(some))
+		err = s.redis.Pipelined(ctx, "read job types", func(pipe rdb.Commands) {
+			for i, name := range some {
+				hashes[i] = pipe.HMGet(ctx, s.keys.Type(jobs.TypeName(name)), listedFields...)
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		if t, ok := parseType(jobs.TypeName(name), hashes[i].Val()); ok {
-			types = append(types, t)
+		for i, name := range some {
+			hash := make(map[string]string, len(listedFields))
+			for j, value := range hashes[i].Val() {
+				hash[listedFields[j]] = rdb.Text(value)
+			}
+			if t, ok := parseType(jobs.TypeName(name), hash); ok {
+				types = append(types, t)
+			}
 		}
 	}
 	return types, nil
 }
 
+// typesPerCount is how many types one script counts the jobs of.
+const typesPerCount = 20
+
 // Counts returns how many jobs of some types have not ended, in their order, in one round trip:
 // of a type that is not there, or damaged, none. It fails with [bus.ErrUnavailable].
 func (s *Store) Counts(ctx context.Context, types ...jobs.Type) ([]jobs.Counts, error) {
-	counts, args := make([]jobs.Counts, len(types)), make([]any, len(types))
-	for i, t := range types {
-		args[i] = string(t.Name)
+	var calls []rdb.Call
+	for some := range slices.Chunk(types, typesPerCount) {
+		args := make([]any, len(some))
+		for i, t := range some {
+			args[i] = string(t.Name)
+		}
+		calls = append(calls, scriptTypeCounts.Call(args...))
 	}
-	reply, err := s.redis.Run(ctx, scriptTypeCounts, args...).List()
-	for i := range reply {
-		of := reply[i].([]any)
-		counts[i] = jobs.Counts{
-			Queued: of[0].(int64), Waiting: of[1].(int64), InProgress: of[2].(int64), Oldest: fromMicros(of[3]),
-			HeldUntil: fromMicros(of[4]),
+	counts := make([]jobs.Counts, 0, len(types))
+	for _, result := range s.redis.RunAll(ctx, calls...) {
+		reply, err := result.List()
+		if err != nil {
+			return nil, rdb.Wrap("count jobs", err)
+		}
+		for _, one := range reply {
+			of := one.([]any)
+			counts = append(counts, jobs.Counts{
+				Queued: of[0].(int64), Waiting: of[1].(int64), InProgress: of[2].(int64), Oldest: fromMicros(of[3]),
+				HeldUntil: fromMicros(of[4]),
+			})
 		}
 	}
-	return counts, rdb.Wrap("count jobs", err)
+	return counts, nil
 }
 
 // deletionTime is how long a client waits at most while the jobs of a type are cancelled.

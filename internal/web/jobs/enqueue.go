@@ -193,6 +193,12 @@ var errEnded = &rest.Problem{
 	Status: http.StatusBadRequest, ID: "job_already_archived", Detail: "a job of this id has ended; send another id, or replay it",
 }
 
+// errTooLarge is [jobs.ErrTooLarge]. An array that is sent again with its data never is.
+var errTooLarge = &rest.Problem{
+	Status: http.StatusRequestEntityTooLarge,
+	Detail: "this job and those before it are there already, with so much data that the response would be too large; send fewer at once",
+}
+
 // enqueue adds jobs of the type in a request's path.
 func (h *Handlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, error) {
 	name, now := nameParam(r), h.Now()
@@ -203,9 +209,13 @@ func (h *Handlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, err
 	if err == nil {
 		h.config.Recorder.JobsEnqueued(string(name), len(queued))
 	}
-	if failed, ok := errors.AsType[*jobs.BulkError](err); ok && errors.Is(err, jobs.ErrArchived) {
+	failed, ok := errors.AsType[*jobs.BulkError](err)
+	switch {
+	case ok && errors.Is(err, jobs.ErrArchived):
 		h.config.Recorder.JobRequest(telemetry.Enqueue, "archived")
 		err = &jobs.BulkError{Index: failed.Index, Err: errEnded}
+	case ok && errors.Is(err, jobs.ErrTooLarge):
+		err = &jobs.BulkError{Index: failed.Index, Err: errTooLarge}
 	}
 	return queued, err
 }

@@ -1,12 +1,14 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/telemetry"
@@ -19,6 +21,8 @@ type Config struct {
 	Deny bus.DenyList
 	// Downstream is whether the operator has said where the jobs of types without a URL go.
 	Downstream bool
+	// Types are the limits for new types, by default [jobs.DefaultTypeLimits].
+	Types jobs.TypeLimits
 	// Recorder counts what becomes of requests and of jobs. It may be nil.
 	Recorder *telemetry.Recorder
 }
@@ -36,6 +40,8 @@ type Handlers struct {
 
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, all *jobstores.Stores) *Handlers {
+	all.Limits.Client = cmp.Or(config.Types.Client, all.Limits.Client)
+	all.Limits.Bus = cmp.Or(config.Types.Bus, all.Limits.Bus)
 	h := &Handlers{Service: service, config: config, stores: all, waiting: rest.NewPlaces(maxPulls, "jobs")}
 	for range all.All() {
 		h.pulls = append(h.pulls, newPulls())
@@ -64,7 +70,7 @@ func (h *Handlers) Routes(r chi.Router) {
 	// Types.
 	route(http.MethodPost, "/v1/jobs", h.postType)
 	route(http.MethodGet, "/v1/jobs/{name}", h.getTypeOrJob)
-	route(http.MethodGet, "/v2/job-types", h.getTypes)
+	route(http.MethodGet, "/v2/job-types", h.getTypes, "limit", "after")
 	route(http.MethodPost, "/v2/job-types", h.postType)
 	route(http.MethodGet, "/v2/job-types/{name}", h.getType)
 	route(http.MethodPatch, "/v2/job-types/{name}", h.patchType)

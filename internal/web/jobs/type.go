@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -75,18 +77,21 @@ type typeView struct {
 	Attempts    int           `json:"attempts"`
 	Concurrency int           `json:"concurrency"`
 	// URL is null if services fetch the jobs, and empty if they go where the operator says.
-	URL          *string        `json:"url"`
-	Timeout      int64          `json:"timeout"`   // ms
-	Retention    int64          `json:"retention"` // s
-	Paused       bool           `json:"paused"`
-	Schedule     *string        `json:"schedule"`
-	Timezone     *string        `json:"timezone"`
-	ScheduleData jsontext.Value `json:"schedule_data"`
-	Owner        bus.ClientName `json:"owner"`
-	CreatedAt    string         `json:"created_at"`
-	UpdatedAt    string         `json:"updated_at"`
+	URL       *string `json:"url"`
+	Timeout   int64   `json:"timeout"`   // ms
+	Retention int64   `json:"retention"` // s
+	Paused    bool    `json:"paused"`
+	Schedule  *string `json:"schedule"`
+	Timezone  *string `json:"timezone"`
+	// ScheduleData is left out in lists.
+	ScheduleData *jsontext.Value `json:"schedule_data,omitzero"`
+	Owner        bus.ClientName  `json:"owner"`
+	CreatedAt    string          `json:"created_at"`
+	UpdatedAt    string          `json:"updated_at"`
 	// HeldUntil is null unless it is still to come.
-	HeldUntil *string    `json:"held_until"`
+	HeldUntil *string `json:"held_until"`
+	// SkippedAt is null unless the schedule skips its times.
+	SkippedAt *string    `json:"skipped_at"`
 	Counts    countsView `json:"counts"`
 }
 
@@ -100,10 +105,10 @@ func viewType(t jobs.Type, counts jobs.Counts) typeView {
 	view := typeView{
 		Name: t.Name, Strategy: t.Strategy, Attempts: t.Attempts, Concurrency: t.Concurrency, URL: &t.URL,
 		Timeout: t.Timeout.Milliseconds(), Retention: int64(t.Retention / time.Second), Paused: t.Paused,
-		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), ScheduleData: t.ScheduleData,
+		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone),
 		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
-		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)),
-		Counts:    countsView{counts.Queued, counts.Waiting, counts.InProgress},
+		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)), SkippedAt: rest.OrNull(timestamp(t.SkippedAt)),
+		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress},
 	}
 	if t.Pull {
 		view.URL = nil
@@ -118,12 +123,33 @@ func (h *Handlers) postType(w http.ResponseWriter, r *http.Request) {
 		err = h.stores.CreateType(r.Context(), t)
 	}
 	if err != nil {
-		h.Fail(w, r, err)
+		h.Fail(w, r, h.tooMany(t.Owner, err))
 		return
 	}
 	h.config.Recorder.JobRequest(telemetry.Create, "created")
 	h.LogChange(r, "created a job type", typeField(t.Name))
-	rest.WriteJSON(w, http.StatusCreated, viewType(t, jobs.Counts{}))
+	rest.WriteJSON(w, http.StatusCreated, withData(viewType(t, jobs.Counts{}), t))
+}
+
+// tooMany says of an error which limit for types it is about.
+func (h *Handlers) tooMany(owner bus.ClientName, err error) error {
+	const remedy = "delete one that is not needed: it counts until its archived jobs have gone"
+	detail := ""
+	switch limits := h.stores.Limits; {
+	case errors.Is(err, jobs.ErrTooManyTypes):
+		detail = fmt.Sprintf("the bus has %d job types (ROUTEMASTER_MAX_JOB_TYPES), those of all clients; %s", limits.Bus, remedy)
+	case errors.Is(err, jobs.ErrTooManyClientTypes):
+		detail = fmt.Sprintf("the client %s has %d job types (ROUTEMASTER_MAX_CLIENT_JOB_TYPES); %s", owner, limits.Client, remedy)
+	default:
+		return err
+	}
+	return &rest.Problem{Status: http.StatusConflict, Detail: detail}
+}
+
+// withData is a type alone, which has the data of its schedule.
+func withData(view typeView, t jobs.Type) typeView {
+	view.ScheduleData = new(jsontext.Value(t.ScheduleData))
+	return view
 }
 
 // readType reads a type that is to be made.
@@ -199,17 +225,26 @@ func (h *Handlers) respondType(w http.ResponseWriter, r *http.Request, t jobs.Ty
 		h.Fail(w, r, err)
 		return
 	}
-	rest.WriteJSON(w, http.StatusOK, views[0])
+	rest.WriteJSON(w, http.StatusOK, withData(views[0], t))
 }
+
+// maxTypePage is how many types a page of their list has at most, and unless the request says: with
+// the longest URLs and schedules it has less than 8 MiB.
+const maxTypePage = 1000
 
 // getTypes lists the types, the newest first.
 func (h *Handlers) getTypes(w http.ResponseWriter, r *http.Request) {
-	types, err := h.stores.Types(r.Context())
+	q := rest.ReadQuery(r)
+	limit, next, err := int(q.Integer("limit", 1, maxTypePage, maxTypePage)), "", q.Err()
+	var types []jobs.Type
+	if err == nil {
+		types, next, err = h.stores.Page(r.Context(), q.Get("after"), limit)
+	}
 	views := []typeView{}
 	if err == nil && len(types) > 0 {
 		views, err = h.viewTypes(r, types...)
 	}
-	h.RespondJSON(w, r, views, err)
+	h.RespondPage(w, r, views, next, err)
 }
 
 // viewTypes returns how some types are shown, with how many jobs they have.

@@ -175,7 +175,10 @@ func TestTypesAreListed(t *testing.T) {
 		assert.Equal(t, []string{"a", "c", "b"}, []string{list[0].Name, list[1].Name, list[2].Name})
 		assert.Equal(t, 5, list[1].Counts.Queued)
 		assert.Equal(t, 2, list[1].Counts.Waiting, "of 5, 3 may be in progress")
-		assert.Equal(t, list[1], a.requireType(200, bob, "GET", "/v1/jobs/c", ""))
+		alone := a.requireType(200, bob, "GET", "/v1/jobs/c", "")
+		assert.Equal(t, "null", string(alone.ScheduleData))
+		alone.ScheduleData = nil
+		assert.Equal(t, list[1], alone)
 		assert.Zero(t, list[0].Counts)
 	})
 }
@@ -245,6 +248,77 @@ func TestATypeWithoutItsServiceCanBePaused(t *testing.T) {
 	}))
 	assert.True(t, a.requireType(200, alice, "PATCH", "/v2/job-types/a", `{"paused":true}`).Paused)
 	assert.Equal(t, "/url", a.Problem(alice, "PATCH", "/v2/job-types/a", `{"url":""}`).Pointer)
+}
+
+// TestTypesAreListedInPages without the data of their schedules.
+func TestTypesAreListedInPages(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		data := `"` + strings.Repeat("x", 100_000) + `"`
+		for i := range 5 {
+			a.requireType(201, alice, "POST", "/v2/job-types",
+				newType(fmt.Sprint("t", i), `,"schedule":"0 6 * * *","schedule_data":`+data))
+		}
+		read := func(path string) (names []string, next string) {
+			got := a.Do(bob, "GET", path, "")
+			require.Equal(t, 200, got.Status, got.Body)
+			assert.NotContains(t, got.Body, "schedule_data")
+			assert.Less(t, len(got.Body), 5000)
+			var page []typeView
+			require.NoError(t, json.Unmarshal([]byte(got.Body), &page))
+			for _, one := range page {
+				names = append(names, one.Name)
+			}
+			next, _ = strings.CutPrefix(got.Header.Get("Link"), "<")
+			next, _, _ = strings.Cut(next, ">")
+			return names, next
+		}
+		all, next := read("/v2/job-types")
+		assert.Len(t, all, 5)
+		assert.Empty(t, next)
+		var paged []string
+		for path, pages := "/v2/job-types?limit=2", 1; path != ""; pages++ {
+			var page []string
+			page, path = read(path)
+			paged = append(paged, page...)
+			require.LessOrEqual(t, pages, 3)
+		}
+		assert.Equal(t, all, paged)
+		_, next = read("/v2/job-types?limit=2")
+		a.RequireDone(alice, "DELETE", "/v2/job-types/"+all[1], "")
+		after, _ := read(next)
+		assert.Equal(t, all[2:4], after, "behind a type that has gone")
+		for _, query := range []string{"after=x", "after=t1", "limit=0", "limit=1001"} {
+			assert.Equal(t, 400, a.Problem(bob, "GET", "/v2/job-types?"+query, "").Status, query)
+		}
+		assert.Len(t, a.requireType(200, bob, "GET", "/v2/job-types/t0", "").ScheduleData, len(data))
+	})
+}
+
+// TestALimitOfTypesNamesItsClient, and leaves others alone.
+func TestALimitOfTypesNamesItsClient(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis, func(c *web.Config) { c.Jobs.Types = jobs.TypeLimits{Client: 2, Bus: 4} })
+		add := func(who, name string) string {
+			if got := a.Do(who, "POST", "/v2/job-types", newType(name, "")); got.Status == 201 {
+				return ""
+			}
+			got := a.Problem(who, "POST", "/v2/job-types", newType(name, ""))
+			assert.Equal(t, 409, got.Status)
+			return got.Detail
+		}
+		assert.Empty(t, add(alice, "a1"))
+		assert.Empty(t, add(alice, "a2"))
+		assert.Contains(t, add(alice, "a3"), "the client alice has 2 job types (ROUTEMASTER_MAX_CLIENT_JOB_TYPES)")
+		assert.Empty(t, add(bob, "b1"), "the first of another")
+		assert.Empty(t, add(rootKey, "r1"))
+		assert.Contains(t, add(bob, "b2"), "the bus has 4 job types (ROUTEMASTER_MAX_JOB_TYPES)")
+		a.RequireDone(alice, "DELETE", "/v2/job-types/a1", "")
+		assert.Empty(t, add(bob, "b2"))
+		a.RequireDone(bob, "DELETE", "/v2/job-types/b2", "")
+		a.requireType(200, alice, "PATCH", "/v2/job-types/a2", `{"paused":true}`)
+		assert.Empty(t, add(alice, "a3"))
+	})
 }
 
 func TestATypeIsDeleted(t *testing.T) {

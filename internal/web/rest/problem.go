@@ -190,10 +190,6 @@ var problems = []struct {
 		Status: http.StatusBadRequest, ID: "invalid_parameter", Pointer: "/name",
 		Detail: "there is a job type of that name; choose another, or change that one with PATCH /v2/job-types/{name}",
 	}},
-	{jobs.ErrTooManyTypes, Problem{
-		Status: http.StatusConflict,
-		Detail: fmt.Sprintf("there are %d job types; delete one that is not needed: it counts until its archived jobs have gone", jobs.MaxTypes),
-	}},
 	{jobs.ErrNotOwner, Problem{
 		Status: http.StatusForbidden, Detail: "the job type is another client's; only the one that made it may do that, and the operator",
 	}},

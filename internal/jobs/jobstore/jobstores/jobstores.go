@@ -9,7 +9,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,13 +26,16 @@ import (
 
 // Stores are all jobs of a bus. They are safe for concurrent use.
 type Stores struct {
+	// Limits are for new types. They are [jobs.DefaultTypeLimits] unless they are set before any call.
+	Limits jobs.TypeLimits
+
 	partitions rdb.Partitions
 	all        []*jobstore.Store
 }
 
 // New is the top over the jobs of all partitions of a bus, by number.
 func New(partitions rdb.Partitions) *Stores {
-	s := &Stores{partitions: partitions}
+	s := &Stores{Limits: jobs.DefaultTypeLimits, partitions: partitions}
 	for _, p := range partitions {
 		s.all = append(s.all, jobstore.New(p))
 	}
@@ -145,24 +151,60 @@ func (s *Stores) DeleteType(
 // countTimeout is how long a partition is waited for that is asked how many types it has.
 const countTimeout = 500 * time.Millisecond
 
-// CreateType is [jobstore.Store.CreateType]. There may be [jobs.MaxTypes] in all partitions; those
-// of one that is away are not counted, and two that are made at once may be one too many.
+// CreateType is [jobstore.Store.CreateTypeWithin]. The limits are for all partitions; types of one
+// that is away are not counted, and two that are made at once may be one too many.
 func (s *Stores) CreateType(ctx context.Context, t jobs.Type) error {
 	own := s.Of(t.Name)
 	if len(s.all) == 1 {
-		return own.CreateType(ctx, t)
+		return own.CreateTypeWithin(ctx, t, s.Limits)
 	}
-	var elsewhere atomic.Int64
+	var elsewhere, owned atomic.Int64
 	counting, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	s.Each(func(_ int, st *jobstore.Store) error {
 		if st != own {
-			n, _ := st.CountTypes(counting)
-			elsewhere.Add(int64(n))
+			all, ofOwner, _ := st.CountTypes(counting, t.Owner)
+			elsewhere.Add(int64(all))
+			owned.Add(int64(ofOwner))
 		}
 		return nil
 	})
-	return own.CreateTypeBeside(ctx, t, int(elsewhere.Load()))
+	return own.CreateTypeWithin(ctx, t, jobs.TypeLimits{
+		Client: s.Limits.Client - int(owned.Load()), Bus: s.Limits.Bus - int(elsewhere.Load()),
+	})
+}
+
+// Page returns up to max of all types, as [Stores.Types], from behind a cursor, which is empty for
+// the newest. Next is the cursor of the next page, empty if there is none. It fails with
+// [bus.ErrUnavailable], or a [bus.Invalid] for a cursor that is none.
+func (s *Stores) Page(ctx context.Context, after string, max int) (page []jobs.Type, next string, err error) {
+	last, err := parseCursor(after)
+	if err != nil {
+		return nil, "", err
+	}
+	page, err = s.Types(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	page = slices.DeleteFunc(page, func(t jobs.Type) bool { return after != "" && jobs.CompareTypes(t, last) <= 0 })
+	if len(page) > max {
+		page = page[:max]
+		next = fmt.Sprintf("%d-%s", page[max-1].CreatedAt.UnixMicro(), page[max-1].Name)
+	}
+	return page, next, nil
+}
+
+// parseCursor returns what is known of the last type before a page.
+func parseCursor(cursor string) (t jobs.Type, err error) {
+	if cursor == "" {
+		return t, nil
+	}
+	created, name, found := strings.Cut(cursor, "-")
+	us, err := strconv.ParseInt(created, 10, 64)
+	if err != nil || !found {
+		return t, bus.Invalidf("", "the query's after must be that of the Link of the page before")
+	}
+	return jobs.Type{Name: jobs.TypeName(name), CreatedAt: time.UnixMicro(us)}, nil
 }
 
 // Types is [jobstore.Store.Types] of all partitions. It fails with [bus.ErrUnavailable] while one

@@ -37,6 +37,7 @@ func (s *Stores) merge(ctx context.Context, which jobstore.Which, f jobstore.Fil
 	if err := cmp.Or(errs...); err != nil {
 		return nil, "", err
 	}
+	size := 0
 	for last := (jobstore.Place{}); ; {
 		head := lists[0]
 		for _, l := range lists {
@@ -50,10 +51,11 @@ func (s *Stores) merge(ctx context.Context, which jobstore.Which, f jobstore.Fil
 		switch {
 		case len(head.page) == 0: // the rest of it may have what comes next
 			return list, head.next, nil
-		case len(list) >= limit && head.page[0].Place != last:
+		case (len(list) >= limit || size >= jobstore.MaxPageBytes) && head.page[0].Place != last:
 			return list, last.String(), nil
 		}
 		last, list = head.page[0].Place, append(list, head.page[0].Job)
+		size += len(head.page[0].Data)
 		head.page = head.page[1:]
 	}
 }

@@ -1,33 +1,51 @@
 -- Enqueues jobs of a type, all or none. A job that is queued or in progress stays as it is.
 --
--- ARGV     1 namespace, 2 type, 3 now (µs), 4 traceparent, may be empty, 5.. of each job its id,
---          its data, when it may be taken and when it expires (µs, 0 for now and for never)
+-- ARGV     1 namespace, 2 type, 3 now (µs), 4 traceparent, may be empty, 5 how many bytes the data
+--          of jobs that are there may have, which is returned, 6.. of each job its id, its data,
+--          when it may be taken and when it expires (µs, 0 for now and for never)
 -- Returns  {1, job, ...}: {its attempts, its sequence (text)} of a job that was added, any other as
---          show_job; {0, 'unknown type'}; {0, 'archived', index}; {0, 'other type', index}, from 0
+--          show_job; {0, 'unknown type'}; {0, 'archived', index}; {0, 'other type', index};
+--          {0, 'too large', index}, from 0
 -- Keeps    a job in the queue's index, in its type's list and in one state
--- Cost     commands: 2, and up to 8 for each job
-local name, now = ARGV[2], tonumber(ARGV[3])
+-- Cost     commands: 3, those of add_jobs, and 5 for each job that is there
+local name, now, bytes = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 local type = read_type(name)
 if not type or type.deleted then return { 0, 'unknown type' } end
-local there, added = {}, 0
-for i = 5, #ARGV, 4 do
-  local found = redis.call('HMGET', job_key(ARGV[i]), 'type', 'status')
-  if found[1] and found[1] ~= name then return { 0, 'other type', (i - 5) / 4 } end
-  there[i] = found[2]
-  if not found[2] then added = added + 1 end
+local keys, some = {}, false
+for i = 6, #ARGV, 4 do table.insert(keys, job_key(ARGV[i])) end
+for i = 1, #keys, CHUNK do
+  if redis.call('EXISTS', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) > 0 then some = true end
+end
+local there, jobs = {}, {}
+for i = 6, #ARGV, 4 do
+  local index = (i - 6) / 4
+  local found = some and redis.call('HMGET', keys[index + 1], 'type', 'status', 'data') or {}
+  if found[1] and found[1] ~= name then return { 0, 'other type', index } end
   if found[2] and found[2] ~= 'queued' and found[2] ~= 'in-progress' then
-    return { 0, 'archived', (i - 5) / 4 }
+    return { 0, 'archived', index }
+  end
+  there[i] = found[2]
+  if found[2] then
+    bytes = bytes - redis.call('STRLEN', data_key(found[3] or ARGV[i]))
+    if bytes < 0 and #keys > 1 then return { 0, 'too large', index } end
+  else
+    table.insert(jobs, {
+      id = ARGV[i], data = ARGV[i + 1], run_after = ARGV[i + 2], expires_at = ARGV[i + 3],
+    })
   end
 end
-local reply = { 1 }
-local place = added > 0 and next_number(type, now, added)
-for i = 5, #ARGV, 4 do
+if #jobs > 0 then
+  local place = next_number(type, now, #jobs)
+  for i, job in ipairs(jobs) do job.place = place + i - 1 end
+  add_jobs(type, jobs, ARGV[4], now)
+end
+local reply, added = { 1 }, 0
+for i = 6, #ARGV, 4 do
   if there[i] then
     table.insert(reply, show_job(ARGV[i]))
   else
-    add_job(type, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[4], place, now)
-    table.insert(reply, { type.attempts, exact(place) })
-    place = place + 1
+    added = added + 1
+    table.insert(reply, { type.attempts, jobs[added].at })
   end
 end
 return reply

@@ -2,18 +2,20 @@
 --
 -- ARGV     1 namespace, 2 type, 3 max jobs, 4 now (µs)
 -- Returns  {1, how many others have expired, job, ...}, as show_job; {0, 'unknown type'};
---          {0, 'not pull'}
+--          {0, 'not pull'}. Fewer jobs if their data is large: MAX_BYTES, and one job's, at most
 -- Keeps    the limit of the type; each job scheduled for its deadline
 -- Cost     commands: 3, and 7 for each job
 local MAX_EXPIRED = 100
+local MAX_BYTES = 4194304 -- as MaxPageBytes of lists.go
 local type, now = read_type(ARGV[2]), tonumber(ARGV[4])
 if not type or type.deleted then return { 0, 'unknown type' } end
 if not type.pull then return { 0, 'not pull' } end
 allow_when_full()
-local jobs, expired, deadline, most = {}, 0, now + type.timeout * 1000, tonumber(ARGV[3])
+local jobs, expired, bytes = {}, 0, 0
+local deadline, most = now + type.timeout * 1000, tonumber(ARGV[3])
 -- Those that have expired are looked at besides.
 for _, entry in ipairs(in_turn_of(type.lane, type.max, most + MAX_EXPIRED)) do
-  if #jobs == most then break end
+  if #jobs == most or bytes >= MAX_BYTES then break end
   local _, id = unpack_job(entry)
   local ok, job = pcall(read_job, id)
   -- One that has just come up is put off by who takes it, and is fetched then.
@@ -26,7 +28,9 @@ for _, entry in ipairs(in_turn_of(type.lane, type.max, most + MAX_EXPIRED)) do
       redis.call('ZADD', scheduled_key(QUEUE), due(deadline), entry)
       redis.call('HSET', job_key(id), 'status', 'in-progress', 'deadline', exact(deadline),
         'ended', '', 'updated_at', exact(now))
-      table.insert(jobs, show_job(id))
+      local shown = show_job(id)
+      bytes = bytes + #(shown[3] or '')
+      table.insert(jobs, shown)
     end
   end
 end

@@ -40,6 +40,8 @@ for _, status in ipairs(STATUSES) do
   kept = kept + redis.call('ZCARD', key)
 end
 if type.deleted and open == 0 and kept == 0 then
+  local owner = redis.call('HGET', type_key(name), 'owner')
+  if owner and owner ~= '' then redis.call('SREM', types_of_key(owner), name) end
   redis.call('DEL', type_key(name))
   redis.call('SREM', types_key(), name)
 end

@@ -18,12 +18,6 @@ local function has_turn(lane, job, place, max)
   return rank < max and rank
 end
 
--- Has an entry that is not in the lane stand behind all others. Returns how many these are.
-local function stand_last(lane, job, place)
-  redis.call('ZADD', lane, exact(place), job)
-  return redis.call('ZCARD', lane) - 1
-end
-
 -- How much ahead of its time (ms, from 0 to below 1) an entry comes that waits behind so many
 -- others: so those that wait for the same time come in order. A score of today has 4096 steps in a
 -- ms.

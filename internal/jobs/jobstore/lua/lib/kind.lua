@@ -40,7 +40,7 @@ end
 local function payload_of(job, type)
   return {
     type.name, job.once and 'at_most_once' or 'at_least_once', job.attempts, type.attempts,
-    redis.call('GET', data_key(job.id)),
+    redis.call('GET', data_of(job)),
     type.url, type.timeout, type.holds, type.standing, exact(job.place), job.traceparent,
   }
 end

@@ -6,15 +6,16 @@
 local function read_job(id)
   local found = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
     'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended', 'traceparent', 'once',
-    'hold')
+    'hold', 'data')
   if not found[1] then return nil end
   return {
     id = id, entry = entry_of(id), type = found[1], status = found[2],
-    attempts = tonumber(found[3]), place = tonumber(found[4]), run_after = tonumber(found[5]),
+    attempts = tonumber(found[3]), place = tonumber(found[4]), run_after = tonumber(found[5] or 0),
     expires_at = tonumber(found[6]) or 0, worker = found[7] or '',
     deadline = tonumber(found[8]) or 0, reported = found[9] or '', ended = tonumber(found[10]),
-    traceparent = found[11] or '', once = found[12] == '1', expires = found[6],
-    hold = tonumber(found[13]) or 0, open = found[2] == 'queued' or found[2] == 'in-progress',
+    traceparent = found[11] or '', once = found[12] == '1', expires = found[6] or '0',
+    hold = tonumber(found[13]) or 0, data_id = found[14] or nil,
+    open = found[2] == 'queued' or found[2] == 'in-progress',
   }
 end
 
@@ -31,41 +32,126 @@ local function wait_until(expires_at, now)
 end
 
 -- The score of an entry that comes up at a time (µs), behind those that come up in the same ms: so
--- jobs that are enqueued for the same time come in order. See ahead_of for the steps.
-local function score_behind(time)
+-- jobs that are enqueued for the same time come in order. See ahead_of for the steps. `last` has
+-- the highest score by ms, as far as the step has read or given it.
+local function score_behind(time, last)
   local ms = math.ceil(time / 1000)
-  local last = redis.call('ZREVRANGEBYSCORE', scheduled_key(QUEUE), '(' .. exact(ms),
-    '(' .. exact(ms - 1), 'WITHSCORES', 'LIMIT', 0, 1)
-  return string.format('%.4f', math.min((tonumber(last[2]) or ms - 1) + 1 / 4096, ms))
+  if not last[ms] then
+    local found = redis.call('ZREVRANGEBYSCORE', scheduled_key(QUEUE), '(' .. exact(ms),
+      '(' .. exact(ms - 1), 'WITHSCORES', 'LIMIT', 0, 1)
+    last[ms] = tonumber(found[2]) or ms - 1
+  end
+  last[ms] = math.min(last[ms] + 1 / 4096, ms)
+  return string.format('%.4f', last[ms])
 end
 
--- Adds a job to a type, with its latest number as its place. Times are texts, '0' where there is
--- none: a number may not have all digits of a time far away. Who fetches jobs takes them from their
--- lane, so these all wait.
-local function add_job(type, id, data, run_after, expires_at, traceparent, place, now)
-  local entry, time, at = entry_of(id), exact(now), exact(place)
-  if run_after == '0' then run_after = time end
-  local is_due, turn = tonumber(run_after) <= now, false
-  -- A list that is none fails here, before the job is anywhere else.
-  if is_due then turn = stand_last(type.lane, entry, place) < type.max end
-  redis.call('ZADD', open_key(type.name), at, id)
+local CHUNK = 1000 -- arguments of a command
+
+-- Runs a command on a key with many arguments, in chunks.
+local function in_chunks(command, key, arguments)
+  for i = 1, #arguments, CHUNK do
+    redis.call(command, key, unpack(arguments, i, math.min(i + CHUNK - 1, #arguments)))
+  end
+end
+
+-- Stores the data of jobs. The key of a job's data may be taken: by that of an earlier job of the
+-- id, which copies of that still share. Then the job's is under another id.
+local function put_data(jobs)
+  local count = CHUNK / 2
+  for first = 1, #jobs, count do
+    local data, last = {}, math.min(first + count - 1, #jobs)
+    for i = first, last do append(data, data_key(jobs[i].id), jobs[i].data) end
+    if redis.call('MSETNX', unpack(data)) == 0 then
+      for i = first, last do
+        local job = jobs[i]
+        if redis.call('SETNX', data_key(job.id), job.data) == 0 then
+          job.data_id = job.id .. ':' .. job.at
+          redis.call('SET', data_key(job.data_id), job.data)
+          redis.call('SADD', copies_key(job.data_id), job.id)
+        end
+      end
+    end
+  end
+end
+
+-- Writes the record of a new job. It has no field for what most jobs do not have, and none for what
+-- created_at says too: so an array of jobs takes half the time.
+local function put_record(type, job, traceparent, time)
   local record = {
-    'type', type.name, 'status', 'queued', 'attempts', type.attempts, 'sequence', at,
-    'run_after', run_after, 'expires_at', expires_at, 'created_at', time, 'updated_at', time,
+    'type', type.name, 'status', 'queued', 'attempts', type.attempts, 'sequence', job.at,
+    'created_at', time,
   }
+  if job.run_after ~= '0' then append(record, 'run_after', job.run_after) end
+  if job.expires_at ~= '0' then append(record, 'expires_at', job.expires_at) end
   if type.once then append(record, 'once', '1') end
   if traceparent ~= '' then append(record, 'traceparent', traceparent) end
-  redis.call('HSET', job_key(id), unpack(record))
-  redis.call('SET', data_key(id), data)
-  redis.call('SADD', jobs_index_key(QUEUE), entry)
-  if not is_due then
-    redis.call('ZADD', scheduled_key(QUEUE), score_behind(tonumber(run_after)), entry)
-  elseif turn and not type.pull then
-    redis.call('LPUSH', instant_key(QUEUE), entry)
-  else
-    redis.call('ZADD', scheduled_key(QUEUE), wait_until(tonumber(expires_at), now), entry)
-    if turn then announce(type) end
+  if job.data_id then append(record, 'data', job.data_id) end
+  redis.call('HSET', job_key(job.id), unpack(record))
+end
+
+-- Adds jobs to a type. Each has its id, place (the next numbers of the type, in order), run_after
+-- and expires_at: texts, '0' where there is none, because a number may not have all digits of a
+-- time far away. Its data is stored already or, without a data_id, is stored here. Services that
+-- fetch jobs take them from their lane, so these all wait. Commands: 8, 1 for each job, and 1 for
+-- each ms at which jobs come up later.
+local function add_jobs(type, jobs, traceparent, now)
+  local time, last = exact(now), {}
+  local standing, open, entries, instant, later = {}, {}, {}, {}, {}
+  for _, job in ipairs(jobs) do
+    job.entry, job.at = entry_of(job.id), exact(job.place)
+    job.is_due = job.run_after == '0' or tonumber(job.run_after) <= now
+    if job.is_due then append(standing, job.at, job.entry) end
+    append(open, job.at, job.id)
+    table.insert(entries, job.entry)
   end
+  -- A list that is none fails here, before a job is anywhere else.
+  local before = 0
+  if #standing > 0 then
+    in_chunks('ZADD', type.lane, standing)
+    before = redis.call('ZCARD', type.lane) - #standing / 2
+  end
+  in_chunks('ZADD', open_key(type.name), open)
+  if not jobs[1].data_id then put_data(jobs) end
+  in_chunks('SADD', jobs_index_key(QUEUE), entries)
+  local turn = false
+  for _, job in ipairs(jobs) do
+    put_record(type, job, traceparent, time)
+    local in_turn = job.is_due and before < type.max
+    if job.is_due then before = before + 1 end
+    turn = turn or in_turn
+    if not job.is_due then
+      append(later, score_behind(tonumber(job.run_after), last), job.entry)
+    elseif in_turn and not type.pull then
+      table.insert(instant, job.entry)
+    else
+      append(later, wait_until(tonumber(job.expires_at), now), job.entry)
+    end
+  end
+  in_chunks('ZADD', scheduled_key(QUEUE), later)
+  in_chunks('LPUSH', instant_key(QUEUE), instant)
+  if turn and type.pull then announce(type) end
+end
+
+-- Where the data of a job is.
+local function data_of(job) return data_key(job.data_id or job.id) end
+
+-- Notes that a new job shares data, which the job that has it says too from now on. Returns its id.
+local function share_data(job, copy)
+  local data_id = job.data_id or job.id
+  if not job.data_id then redis.call('HSET', job_key(job.id), 'data', data_id) end
+  redis.call('SADD', copies_key(data_id), job.id, copy)
+  return data_id
+end
+
+-- Removes the data of a job that is removed, unless others share it.
+local function remove_data(id)
+  local data_id = redis.pcall('HGET', job_key(id), 'data')
+  if not data_id or data_id.err then
+    redis.call('DEL', data_key(id))
+    return
+  end
+  redis.call('SREM', copies_key(data_id), id)
+  if redis.call('EXISTS', copies_key(data_id)) == 0 then redis.call('DEL', data_key(data_id)) end
 end
 
 -- Takes the entry of a job from the worker that has it pending, if one has. A worker that completes
@@ -96,7 +182,8 @@ end
 -- Removes archived jobs from a list, which is their only one.
 local function remove_archived(list, ids)
   for _, id in ipairs(ids) do
-    redis.call('DEL', job_key(id), data_key(id))
+    remove_data(id)
+    redis.call('DEL', job_key(id))
     redis.call('ZREM', list, id)
   end
 end
@@ -138,12 +225,10 @@ local function fail_attempt(type, job, final, now, chance, reported, reason)
   return 'queued'
 end
 
--- A job as it is shown: its id, the fields of its record and its data.
+-- A job as it is shown: its id, the fields of its record, with where its data is, and its data.
 local function show_job(id)
-  return {
-    id,
-    redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence', 'run_after',
-      'expires_at', 'created_at', 'updated_at', 'deadline', 'archived_at', 'reason'),
-    redis.call('GET', data_key(id)),
-  }
+  local fields = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
+    'run_after', 'expires_at', 'created_at', 'updated_at', 'deadline', 'archived_at', 'reason',
+    'data')
+  return { id, fields, redis.call('GET', data_key(fields[12] or id)) }
 end
