@@ -13,6 +13,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/clock"
 	"routemaster/internal/jobs"
 	"routemaster/internal/seal"
 	"routemaster/internal/telemetry/exceptions"
@@ -20,6 +21,11 @@ import (
 
 // Config is everything the environment decides. docs/configuration.md has the tables.
 type Config struct {
+	// Wall is the clock of the host; [time.Now] if nil. It is no setting: tests shift it.
+	Wall func() time.Time
+	// clock is the time of the daemon, which makes it.
+	clock *clock.Clock
+
 	Port    int
 	RootKey string
 	Clients []bus.Token

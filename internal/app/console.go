@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	"routemaster/internal/console"
 	"routemaster/internal/console/session"
@@ -19,13 +18,13 @@ func addConsole(to *web.Config, c Config, st *store.Store, live *samples.Live, l
 	if c.Console == "off" {
 		return
 	}
-	sessions := session.New(st.Partition(), c.RootKey, time.Now)
+	sessions := session.New(st.Partition(), c.RootKey, c.clock.Now)
 	to.Logins = sessions
 	to.Console = func(api http.Handler) http.Handler {
 		return console.New(console.Config{
 			RootKey: c.RootKey, Name: c.AppName, Environment: c.Env, Version: Version(),
 			ReadOnly: c.Console == "read-only", Secure: c.ForceTLS,
-			Sessions: sessions, Live: live, Log: log, Now: time.Now,
+			Sessions: sessions, Live: live, Log: log, Now: c.clock.Now,
 		}, api)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"routemaster/internal/clock"
 	"routemaster/internal/telemetry/logs"
 )
 
@@ -86,6 +87,14 @@ func StopOnSignal(parent context.Context) (ctx context.Context, stop context.Can
 	ctx, stop = signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignalDelay, stop) })
 	return ctx, stop
+}
+
+// newClock makes the clock of a daemon.
+func newClock(c Config, log *slog.Logger) *clock.Clock {
+	if c.Wall == nil {
+		c.Wall = time.Now
+	}
+	return clock.New(c.Wall, log)
 }
 
 // version is set by the linker: see the Makefile.

@@ -25,6 +25,7 @@ type room struct {
 // name each other are independent: so ingest and delivery, for example.
 var plan = []room{
 	{"bus", ""},
+	{"clock", ""},
 	{"groupcommit", ""},
 	{"overview", "bus"},
 	{"format", ""},
@@ -54,8 +55,8 @@ var plan = []room{
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs machines wire rdb queue store"},
-	{"overview/samples", "bus jobs rdb store inspect telemetry overview"},
-	{"move", "bus format overview overview/samples rdb fence jobs/jobstore machines/labelstore store"}, // likewise
+	{"overview/samples", "bus clock jobs rdb store inspect telemetry overview"},
+	{"move", "bus clock format overview overview/samples rdb fence jobs/jobstore machines/labelstore store"}, // likewise
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
@@ -81,7 +82,7 @@ var plan = []room{
 	{"top", "client bus overview format terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client freeport rdb overview overview/samples selfsigned store"}, // it measures from outside, and makes a bus on a cluster, and a history
-	{"app", "bus overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web console"},
+	{"app", "bus clock overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only

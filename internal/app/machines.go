@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
@@ -77,9 +76,9 @@ func newLabelStores(all *stores.Stores) *labelstores.Stores {
 }
 
 // newTopics makes the machines' client of the bus.
-func newTopics(all *stores.Stores, labels *labelstores.Stores, obs *observability, log *slog.Logger) *topics.Client {
+func newTopics(c Config, all *stores.Stores, labels *labelstores.Stores, obs *observability, log *slog.Logger) *topics.Client {
 	return topics.New(topics.Config{
-		Stores: all, Labels: labels, Recorder: obs.recorder, Log: log, Now: time.Now,
-		Ingest: ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer}),
+		Stores: all, Labels: labels, Recorder: obs.recorder, Log: log, Now: c.clock.Now,
+		Ingest: ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer, Now: c.clock.Now}),
 	})
 }

@@ -44,8 +44,9 @@ func startObservability(
 		o.closeReports()
 		return nil, err
 	}
-	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
-	o.metrics.AddJobs(jobTypesOf(all), time.Now)
+	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, c.clock.Now)
+	o.metrics.AddJobs(jobTypesOf(all), c.clock.Now)
+	o.metrics.AddClock(c.clock.Ahead)
 	o.metrics.AddMachines(machinesOf(all, labels))
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)

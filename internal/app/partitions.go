@@ -46,7 +46,9 @@ func newKeepers(
 	c Config, all *stores.Stores, queues []*queue.Queue, archives []*housekeeping.Archive, obs *observability, log *slog.Logger,
 ) (k keepers) {
 	for i, st := range all.All() {
-		k = append(k, maintenance.New(all, st, queues[i], c.Memory, obs.recorder, log, time.Now, archives[i]))
+		keeper := maintenance.New(all, st, queues[i], c.Memory, obs.recorder, log, c.clock.Now, archives[i])
+		keeper.ScrubWhile(c.clock.Agrees)
+		k = append(k, keeper)
 	}
 	return k
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore/jobstores"
@@ -23,7 +22,7 @@ func newCollector(c Config, all *stores.Stores, labels *labelstores.Stores) *sam
 	return samples.NewCollector(samples.Config{
 		Stores: all, JobTypes: jobTypesOf(all), Machines: machinesOf(all, labels),
 		Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
-	}, time.Now)
+	}, c.clock.Now)
 }
 
 // jobTypesOf reads the state of job types, for metrics and samples.
@@ -40,9 +39,9 @@ func machinesOf(all *stores.Stores, labels *labelstores.Stores) telemetry.Machin
 
 // newHeartbeat makes what says that a process lives. Process has its kind and threads; busy may be
 // nil.
-func newHeartbeat(st *store.Store, process overview.Process, busy func() int) *samples.Heartbeat {
+func newHeartbeat(c Config, st *store.Store, process overview.Process, busy func() int) *samples.Heartbeat {
 	process.Version = Version()
-	return samples.NewHeartbeat(st.Partition(), process, busy, time.Now)
+	return samples.NewHeartbeat(st.Partition(), process, busy, c.clock)
 }
 
 // runSamples runs what takes samples for those who look, until the context is done. If that panics,

@@ -89,6 +89,9 @@ func requireDefault(t *testing.T, name, documented, unit string) {
 	if unit := units[unit]; unit != 0 && assert.NoError(t, err, name) {
 		changed := reflect.ValueOf(load(strconv.Itoa(number + 1)))
 		for i := range changed.NumField() {
+			if !changed.Type().Field(i).IsExported() {
+				continue
+			}
 			after, before := changed.Field(i).Interface(), reflect.ValueOf(without).Field(i).Interface()
 			if !assert.ObjectsAreEqual(before, after) {
 				assert.Equal(t, time.Duration(number+1)*unit, after, name)

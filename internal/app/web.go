@@ -26,6 +26,10 @@ import (
 // webConnections is how many calls to Redis a web process may have under way at once.
 const webConnections = 32
 
+// clockTimeout bounds how long web waits for the time of Redis before it serves. While Redis is
+// away nothing is stored, so that a time does not matter.
+const clockTimeout = time.Second
+
 // RunWeb serves the API on the configured port until the context is done.
 func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
 	if c.RootKey == "" {
@@ -62,13 +66,14 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	st := all.First()
+	c.clock = newClock(c, log)
 	labels := newLabelStores(all)
 	obs, err := startObservability(ctx, c, "web", all, labels, log)
 	if err != nil {
 		return err
 	}
 	defer obs.stop()
-	in := ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer})
+	in := ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer, Now: c.clock.Now})
 	feeds := newClient(c, c.CallbackDeny, 0)
 	defer feeds.Close()
 	consoleListener, err := listenForConsole(c)
@@ -96,15 +101,19 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	}
 	addConsole(&config, c, st, live, log)
 	config.ConsoleListener = consoleListener
-	api := web.New(config, all, in, obs.metrics.Handler(), log, time.Now)
+	api := web.New(config, all, in, obs.metrics.Handler(), log, c.clock.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { registerClients(ctx, redis, all, c.Clients) })
 	background.Go(func() { runSamples(ctx, live.Run, obs.reporter, log) })
-	background.Go(func() { newHeartbeat(st, overview.Process{Kind: "web"}, nil).Run(ctx, samples.WebInterval) })
+	heartbeat := newHeartbeat(c, st, overview.Process{Kind: "web"}, nil)
+	soon, stopWaiting := context.WithTimeout(ctx, clockTimeout)
+	heartbeat.Await(soon)
+	stopWaiting()
+	background.Go(func() { heartbeat.Run(ctx, samples.WebInterval) })
 	if definitions != nil {
-		background.Go(func() { applyMachines(ctx, newTopics(all, labels, obs, log), definitions, log) })
+		background.Go(func() { applyMachines(ctx, newTopics(c, all, labels, obs, log), definitions, log) })
 	}
 	defer background.Wait()
 	defer cancel()

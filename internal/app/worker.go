@@ -63,6 +63,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	st, queues := all.First(), newQueues(all, c)
+	c.clock = newClock(c, log)
 	labels := newLabelStores(all)
 	obs, err := startObservability(ctx, c, "worker", all, labels, log)
 	if err != nil {
@@ -72,22 +73,22 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
-	machineTopics := newTopics(all, labels, obs, log)
+	machineTopics := newTopics(c, all, labels, obs, log)
 	deliverer := newDeliverer(c, all, obs, client, machineTopics, log)
 	jobStores := jobstores.New(all.Partitions())
 	jobRunner := newRunner(c, jobStores, obs, client, downstream, log)
 	labelRunner := labelrunner.New(labels, labelrunner.Config{
 		Client: client, Tracer: obs.tracer, Recorder: obs.recorder,
-	}, log, time.Now)
-	archives, jobTasks := housekeeping.TasksOf(jobStores, obs.recorder, log, time.Now)
+	}, log, c.clock.Now)
+	archives, jobTasks := housekeeping.TasksOf(jobStores, obs.recorder, log, c.clock.Now)
 	keepers := newKeepers(c, all, queues, archives, obs, log)
 	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStores)})
 	keepers[0].Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: labels.MachineNames})
 	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
-	}, log), log, time.Now, housekeeping.GaugesOf(jobStores, time.Now))
+	}, log), log, c.clock.Now, housekeeping.GaugesOf(jobStores, c.clock.Now))
 	var w *worker.Worker
-	heartbeat := newHeartbeat(st, overview.Process{
+	heartbeat := newHeartbeat(c, st, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
 	}, func() int { return w.Busy(bus.QueueMain) })
 	w = worker.New(queues, worker.Config{
@@ -100,7 +101,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobLabel:        labelRunner.Run,
 			bus.JobWalk:         labelRunner.Walk,
 			bus.JobMoves:        machineTopics.Tell,
-			bus.JobRelay:        relays.NewRelayer(all.Relays(), log, time.Now).Relay,
+			bus.JobRelay:        relays.NewRelayer(all.Relays(), log, c.clock.Now).Relay,
 			bus.JobAutodrop:     keepers.run((*maintenance.Maintenance).Autodrop),
 			bus.JobMonitor:      monitor.Monitor,
 			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
@@ -110,7 +111,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: c.MonitorInterval, Work: keepers[0].Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
-			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labels, time.Now).Tick},
+			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labels, c.clock.Now).Tick},
 			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
 		}),
 		Stopping: func(busy map[bus.Queue]int64) {
@@ -119,10 +120,11 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		},
 		Reporter: obs.reporter,
 		Recorder: obs.recorder,
-	}, log, time.Now)
+	}, log, c.clock.Now)
 
 	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, "job_threads", c.JobThreads,
 		"machine_threads", c.MachineThreads, openFiles(), obs.address())
+	heartbeat.Await(ctx) // before anything is taken to be due
 	w.Run(ctx)
 	heartbeat.Leave()
 	_ = deliverer.LogExpired(ctx)
@@ -139,7 +141,7 @@ func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
 		Deny:           deny,
 		MaxIdle:        threads + spareConnections,
 		UserAgent:      "routemaster/" + Version(),
-	}, time.Now)
+	}, c.clock.Now)
 }
 
 // newDeliverer makes what delivers batches: those of the machines to them.
@@ -159,7 +161,7 @@ func newDeliverer(
 		Keyring: c.Secrets,
 
 		AttemptsKept: c.AttemptsKept, Excerpt: c.AttemptExcerpt,
-	}, log, time.Now)
+	}, log, c.clock.Now)
 }
 
 // newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
@@ -175,7 +177,7 @@ func newRunner(c Config, store *jobstores.Stores, obs *observability, client, do
 		Confirm:       store.Confirm,
 		Tracer:        obs.tracer,
 		Recorder:      obs.recorder,
-	}, log, time.Now)
+	}, log, c.clock.Now)
 }
 
 // newPools makes the pools: for batches, for the housekeeping, for relays if there are several

@@ -38,6 +38,8 @@ type Maintenance struct {
 	recorder  *telemetry.Recorder // may be nil
 	now       func() time.Time
 	spares    []Spare
+	// clockAgrees is whether the time is that of the other processes; nil if it is.
+	clockAgrees func() bool
 
 	tidier *Tidier
 
@@ -59,6 +61,10 @@ func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryL
 
 // Tidy has the counters of others removed, too, once their names are gone.
 func (m *Maintenance) Tidy(counters Named) { m.tidier.Add(counters) }
+
+// ScrubWhile has workers taken for dead only while the clock agrees with that of Redis. It must be
+// called before anything else.
+func (m *Maintenance) ScrubWhile(clockAgrees func() bool) { m.clockAgrees = clockAgrees }
 
 // Enqueue returns a function that enqueues a housekeeping job. All workers of a bus may call it: a
 // job that is in the queue already is not added.

@@ -54,8 +54,11 @@ func (m *Maintenance) scrubWorkers(ctx context.Context) error {
 const minRedisUptime = 10 * time.Second
 
 // canDetectDeadWorkers reports false for a while after Redis was unavailable, because then all
-// workers are silent.
+// workers are silent, and while the clock of this process is wrong, or that of Redis may be.
 func (m *Maintenance) canDetectDeadWorkers() bool {
+	if m.clockAgrees != nil && !m.clockAgrees() {
+		return false
+	}
 	return m.now().Sub(m.queue.SteadySince()) >= minRedisUptime
 }
 

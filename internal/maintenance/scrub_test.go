@@ -91,6 +91,34 @@ func TestScrubWorkers(t *testing.T) {
 	})
 }
 
+// TestAHeartbeatOfTheFuture was noted by a worker whose clock was an hour ahead, or while that of
+// Redis was: it counts as one of now, so that the worker is dead 30 s later, and not in an hour.
+func TestAHeartbeatOfTheFuture(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx, st := t.Context(), storetest.Open(t, server)
+		now := time.Now().Truncate(time.Millisecond).Add(time.Minute)
+		dieWithJobs(t, st, now.Add(time.Hour))
+		agrees := false
+		keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+		keeper.ScrubWhile(func() bool { return agrees })
+		scrubbed := func() int64 {
+			require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
+			return server.Raw.LLen(ctx, "jobs:instant:main").Val()
+		}
+		require.Zero(t, scrubbed())
+		agrees = true
+		require.Zero(t, scrubbed())
+		now = now.Add(30*time.Second - time.Millisecond)
+		require.Zero(t, scrubbed())
+		now = now.Add(time.Millisecond)
+		agrees = false
+		require.Zero(t, scrubbed(), "whose clock is off takes none for dead")
+		agrees = true
+		require.Equal(t, int64(1), scrubbed())
+		storetest.RequireSound(t, st)
+	})
+}
+
 // TestNoWorkerIsDeadRightAfterAnOutage has Redis come back after all workers have been silent for
 // long, since they could not reach it.
 func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {

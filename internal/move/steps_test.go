@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/clock"
 	"routemaster/internal/fence"
 	"routemaster/internal/history"
 	"routemaster/internal/move"
@@ -202,13 +203,13 @@ func TestWhatIsRefused(t *testing.T) {
 
 		requireRun(from, to, move.Copied)
 		refused("these two are not the buses of one move", to, from)
-		heartbeat := samples.NewHeartbeat(first, overview.Process{Kind: "web", Version: "older"}, nil, from.clock)
+		heartbeat := samples.NewHeartbeat(first, overview.Process{Kind: "web", Version: "older"}, nil, clock.New(from.clock, nil))
 		require.NoError(t, heartbeat.Beat(ctx))
 		isNow := func(o *move.Options) { o.Version = "newer" }
 		refused(`is of the version "older" and this is "newer"`, from, to, doSwitch, isNow)
 		assert.Equal(t, 1, requireRun(from, to, move.Copied).OldWebs)
 		heartbeat.Leave()
-		heartbeat = samples.NewHeartbeat(to.partitions[0], overview.Process{Kind: "web", Version: "older"}, nil, from.clock)
+		heartbeat = samples.NewHeartbeat(to.partitions[0], overview.Process{Kind: "web", Version: "older"}, nil, clock.New(from.clock, nil))
 		require.NoError(t, heartbeat.Beat(ctx))
 		refused(`is of the version "older" and this is "newer"`, from, to, isNow)
 		heartbeat.Leave()

@@ -70,8 +70,10 @@ func (q *Queue) known(ctx context.Context, workers []bus.WorkerID) (known []bus.
 	return known, nil
 }
 
-// Scrub requeues the jobs, in some queues, of workers that have been silent since a time, or are
-// unknown. It returns the number of jobs requeued. It fails with [bus.ErrUnavailable].
+// Scrub requeues the jobs, in some queues, of workers that have been silent since a time, which is
+// [bus.DeadAfter] ago, or are unknown. A heartbeat that lies in the future by more than that counts
+// as one of now: its worker's clock was wrong, or that of Redis. It returns the number of jobs
+// requeued. It fails with [bus.ErrUnavailable].
 func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue) (int, error) {
 	var members []rdb.Reply[[]string]
 	var active rdb.Reply[map[string]string]
@@ -84,6 +86,9 @@ func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue)
 	if err != nil {
 		return 0, err
 	}
+	if err := q.haltFuture(ctx, active.Val(), since.Add(bus.DeadAfter)); err != nil {
+		return 0, err
+	}
 	candidates := map[bus.WorkerID]bool{}
 	for _, list := range members {
 		for _, worker := range list.Val() {
@@ -94,6 +99,23 @@ func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue)
 	}
 	jobs, _, err := q.scrubAll(ctx, slices.Collect(maps.Keys(candidates)), since.UnixMilli(), false)
 	return jobs, err
+}
+
+// haltFuture notes as of now the heartbeats that lie too far in the future. A worker that lives
+// notes another soon.
+func (q *Queue) haltFuture(ctx context.Context, active map[string]string, now time.Time) error {
+	var wrong []any
+	for worker, at := range active {
+		if !isSilent(at, now.Add(bus.DeadAfter)) {
+			wrong = append(wrong, worker, now.UnixMilli())
+		}
+	}
+	for some := range slices.Chunk(wrong, 2*scrubbedTogether) {
+		if err := q.partition.HSet(ctx, q.keys.Workers(), some...).Err(); err != nil {
+			return rdb.Wrap("correct heartbeats", err)
+		}
+	}
+	return nil
 }
 
 // isSilent reports whether a worker's last heartbeat (ms) is not after a time. Without one that can

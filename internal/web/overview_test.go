@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/clock"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
@@ -19,7 +20,7 @@ func TestTheOverview(t *testing.T) {
 		a := newAPI(t, server)
 		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/"}`)
 		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
-		heartbeat := samples.NewHeartbeat(a.First().Partition(), overview.Process{Kind: "worker", Version: "v1", Threads: 2}, nil, time.Now)
+		heartbeat := samples.NewHeartbeat(a.First().Partition(), overview.Process{Kind: "worker", Version: "v1", Threads: 2}, nil, clock.New(time.Now, nil))
 		require.NoError(t, heartbeat.Beat(t.Context()))
 		for who, hidden := range map[string]bool{bob: true, rootKey: false} {
 			got := a.Do(who, "GET", "/overview", "")

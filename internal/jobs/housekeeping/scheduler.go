@@ -82,6 +82,9 @@ func (s *Scheduler) enqueueDue(ctx context.Context, of jobstore.Schedule, now ti
 	if err != nil {
 		return err
 	}
+	if of.Since.Sub(now) > steadyLimit {
+		return s.enqueueAnew(ctx, of, times, now)
+	}
 	latest := times.Latest(of.Since, now)
 	if latest.IsZero() {
 		return nil
@@ -98,6 +101,20 @@ func (s *Scheduler) enqueueDue(ctx context.Context, of jobstore.Schedule, now ti
 		of.Since = at
 	}
 	return nil
+}
+
+// enqueueAnew is enqueueDue for a schedule that was enqueued last for a time in the future, by a
+// clock that was wrong: it goes on as if that had been at the last look.
+func (s *Scheduler) enqueueAnew(ctx context.Context, of jobstore.Schedule, times schedule.Schedule, now time.Time) error {
+	if s.looked.IsZero() || s.looked.After(now) {
+		return nil // the next look has something to go by
+	}
+	at := times.Latest(s.looked, now)
+	if at.IsZero() {
+		return nil
+	}
+	_, err := s.store.EnqueueScheduled(ctx, of, at, now)
+	return err
 }
 
 // from returns after what time jobs are enqueued, if there is a latest time to enqueue one for.

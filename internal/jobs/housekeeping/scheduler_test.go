@@ -69,7 +69,7 @@ func TestClocksAreSet(t *testing.T) {
 		"a worker that was held up":     {"10:00:30 10:02:20", "10:01:00 10:02:00"},
 		"no worker ran":                 {"10:05:20", "10:05:00"},
 		"a worker that was stopped":     {"10:00:30 10:01:00 10:05:20", "10:01:00 10:05:00"},
-		"a step that lasts for minutes": {"10:00:30 10:05:00 10:01:00 10:02:00 10:05:00 10:06:00", "10:05:00 10:06:00"},
+		"a step that lasts for minutes": {"10:00:30 10:05:00 10:01:00 10:02:00 10:05:00 10:06:00", "10:02:00 10:05:00 10:06:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, server)
@@ -84,6 +84,26 @@ func TestClocksAreSet(t *testing.T) {
 			assert.Equal(t, c.want, s.enqueued("every", all...))
 		})
 	}
+}
+
+// TestAWorkerWhoseClockWasAhead by an hour has marked a time in the future. The schedule goes on
+// all the same, each time once.
+func TestAWorkerWhoseClockWasAhead(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.Add("every", scheduled("* * * * *"))
+		s.Now = clock(t, "11:00:30")
+		require.NoError(t, s.scheduler().Tick(t.Context()))
+		require.Equal(t, "11:00:00", s.enqueued("every", "11:00:00"))
+		workers := []*housekeeping.Scheduler{s.scheduler(), s.scheduler()}
+		for s.Now = clock(t, "10:00:30"); s.Now.Before(clock(t, "10:03:30")); s.Now = s.Now.Add(500 * time.Millisecond) {
+			for _, w := range workers {
+				require.NoError(t, w.Tick(t.Context()))
+			}
+		}
+		assert.Equal(t, "10:01:00 10:02:00 10:03:00 11:00:00", s.enqueued("every", "10:01:00", "10:02:00", "10:03:00", "11:00:00"))
+	})
 }
 
 func TestAScheduleThatWasJustSetIsSeen(t *testing.T) {

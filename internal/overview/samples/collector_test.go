@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	hostclock "routemaster/internal/clock"
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
 	"routemaster/internal/overview"
@@ -91,7 +92,7 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 			telemetry.LabelSteps("trial", "moved"): 12, telemetry.LabelSteps("trial", "failed"): 13,
 			telemetry.LabelSteps("trial", "errored"): 14,
 		}))
-		heartbeat := NewHeartbeat(f.Partition, overview.Process{Kind: "worker", Version: "v1", Threads: 8}, func() int { return 3 }, time.Now)
+		heartbeat := NewHeartbeat(f.Partition, overview.Process{Kind: "worker", Version: "v1", Threads: 8}, func() int { return 3 }, hostclock.New(time.Now, nil))
 		require.NoError(t, heartbeat.Beat(ctx))
 
 		s := f.Collect(ctx)
@@ -303,7 +304,7 @@ func TestADamagedKeyHarmsItsPartAlone(t *testing.T) {
 func TestTheClockIsThatOfRedis(t *testing.T) {
 	f := newFixture(t, rdbtest.Real(t))
 	ctx := t.Context()
-	require.NoError(t, NewHeartbeat(f.Partition, overview.Process{Kind: "worker"}, nil, time.Now).Beat(ctx))
+	require.NoError(t, NewHeartbeat(f.Partition, overview.Process{Kind: "worker"}, nil, hostclock.New(time.Now, nil)).Beat(ctx))
 	c := NewCollector(f.config, func() time.Time { return time.Now().Add(-time.Hour) })
 	live := NewLive(c)
 	figures := live.Figures(ctx)
@@ -349,8 +350,8 @@ func TestProcessesComeAndGo(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx, now := t.Context(), time.Now()
 		clock := func() time.Time { return now }
-		web := NewHeartbeat(f.Partition, overview.Process{Kind: "web"}, nil, clock)
-		worker := NewHeartbeat(f.Partition, overview.Process{Kind: "worker"}, nil, clock)
+		web := NewHeartbeat(f.Partition, overview.Process{Kind: "web"}, nil, hostclock.New(clock, nil))
+		worker := NewHeartbeat(f.Partition, overview.Process{Kind: "worker"}, nil, hostclock.New(clock, nil))
 		require.NoError(t, web.Beat(ctx))
 		require.NoError(t, worker.Beat(ctx))
 		require.NoError(t, f.Redis.HSet(ctx, "processes", "somebody", "else").Err())

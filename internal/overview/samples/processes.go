@@ -5,10 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"time"
 
+	"routemaster/internal/bus"
+	"routemaster/internal/clock"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 )
@@ -21,6 +24,9 @@ const (
 
 // forgetAfter is how long the entry of a process that no longer says that it lives is kept.
 const forgetAfter = time.Minute
+
+// awaitInterval is the pause before Redis is asked again for the time.
+const awaitInterval = 200 * time.Millisecond
 
 // leaveTimeout bounds how long a process that stops tries to remove its entry.
 const leaveTimeout = time.Second
@@ -104,28 +110,43 @@ type Heartbeat struct {
 	id        string
 	process   overview.Process
 	busy      func() int
-	now       func() time.Time
+	clock     *clock.Clock
 }
 
 // NewHeartbeat makes a heartbeat. Process has the kind, the version and the threads; busy, if
 // given, returns how many of these are busy.
-func NewHeartbeat(p *rdb.Partition, process overview.Process, busy func() int, now func() time.Time) *Heartbeat {
-	process.PID, process.StartedAt = os.Getpid(), overview.Time{Time: now()}
+func NewHeartbeat(p *rdb.Partition, process overview.Process, busy func() int, c *clock.Clock) *Heartbeat {
+	process.PID, process.StartedAt = os.Getpid(), overview.Time{Time: c.Wall()}
 	process.Host, _ = os.Hostname()
-	return &Heartbeat{&processes{p}, rand.Text(), process, busy, now}
+	return &Heartbeat{&processes{p}, rand.Text(), process, busy, c}
 }
 
-// Beat says that the process lives, and how far its clock is ahead of Redis'. It fails with
-// [bus.ErrUnavailable].
-func (h *Heartbeat) Beat(ctx context.Context) error {
-	before := h.now()
-	redis, err := h.processes.redis.Time(ctx).Result()
-	if err != nil {
-		return rdb.Wrap("heartbeat", err)
+// Await measures the clock, whether or not Redis takes writes. It returns once Redis has answered
+// or the context is done.
+func (h *Heartbeat) Await(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := h.measure(ctx); !errors.Is(err, bus.ErrUnavailable) {
+			return // an error is a reason to go by the host's clock
+		}
+		select {
+		case <-time.After(awaitInterval):
+		case <-ctx.Done():
+		}
 	}
-	after := h.now()
-	h.process.SeenAt = overview.Time{Time: after}
-	h.process.Ahead = before.Add(after.Sub(before) / 2).Sub(redis).Milliseconds()
+}
+
+func (h *Heartbeat) measure(ctx context.Context) error {
+	return rdb.Wrap("heartbeat", h.clock.Measure(func() (time.Time, error) { return h.processes.redis.Time(ctx).Result() }))
+}
+
+// Beat measures the clock, and says that the process lives, and how far the host's clock is ahead
+// of Redis'. It fails with [bus.ErrUnavailable].
+func (h *Heartbeat) Beat(ctx context.Context) error {
+	if err := h.measure(ctx); err != nil {
+		return err
+	}
+	h.process.SeenAt = overview.Time{Time: h.clock.Wall()}
+	h.process.Ahead = h.clock.Ahead().Milliseconds()
 	if h.busy != nil {
 		h.process.Busy = h.busy()
 	}
@@ -136,9 +157,11 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	return rdb.Wrap("heartbeat", h.processes.redis.HSet(ctx, h.processes.key(), h.id, text).Err())
 }
 
-// Run beats at an interval until the context is done, then says that the process has ended.
+// Run awaits Redis, and then beats at an interval until the context is done. Then it says that the
+// process has ended.
 func (h *Heartbeat) Run(ctx context.Context, interval time.Duration) {
 	defer h.Leave()
+	h.Await(ctx)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {

@@ -232,7 +232,7 @@ func clocksApart(j *judge, r rule) []overview.Problem {
 	return one(len(apart) > 0, func() overview.Problem {
 		return overview.Problem{
 			Title:  "Clocks differ.",
-			Detail: "Compared with the clock of Redis, " + list(apart) + ". Times and ages are wrong by as much. Synchronize the clocks.",
+			Detail: "Compared with the clock of Redis, " + list(apart) + ". Such a process goes by the clock of Redis, and requeues no jobs of dead workers. Synchronize the clocks.",
 		}
 	})
 }

@@ -200,8 +200,8 @@ func TestProblemsOfTheBus(t *testing.T) {
 			[]part{minutes(5, point{overview.Busy: 1}), minutes(10, point{overview.Busy: 1, overview.Waiting: 3})}, func(s *overview.Sample) { s.Processes[0].Busy, s.Queues[0].Instant = 10, 4 }},
 		{"worker-died", "4 threads did not report for 30 s, in the last 15 min. The bus has put their jobs back into the queue. " +
 			"Events may have been delivered twice.", agoTime(10), []part{{1, point{overview.Scrubbed: 4}}, {59, point{}}}, nil},
-		{"clocks-apart", "Compared with the clock of Redis, a worker is 12 s ahead and a web is 5.1 s behind. Times and ages are wrong by as much. " +
-			"Synchronize the clocks.", overview.Time{}, nil, func(s *overview.Sample) { s.Processes[0].Ahead, s.Processes[1].Ahead = 12_000, -5_100 }},
+		{"clocks-apart", "Compared with the clock of Redis, a worker is 12 s ahead and a web is 5.1 s behind. Such a process goes by the clock of Redis, " +
+			"and requeues no jobs of dead workers. Synchronize the clocks.", overview.Time{}, nil, func(s *overview.Sample) { s.Processes[0].Ahead, s.Processes[1].Ahead = 12_000, -5_100 }},
 		{"versions-differ", "1.2 (1 process) and 1.3 (1 process). Expected only during an update.", overview.Time{}, nil,
 			func(s *overview.Sample) { s.Processes[0].Version, s.Processes[1].Version = "1.3", "1.2" }},
 	} {

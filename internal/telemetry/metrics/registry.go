@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"routemaster/internal/store/stores"
+	"routemaster/internal/telemetry"
 )
 
 // Registry holds the Prometheus metrics of one process.
@@ -30,6 +31,14 @@ func NewRegistry() *Registry {
 // AddBus adds the metrics of the whole bus. Each scrape reads them from its stores.
 func (r *Registry) AddBus(all *stores.Stores, o BusOptions, now func() time.Time) {
 	r.MustRegister(newScrape(all, o, now))
+}
+
+// AddClock adds how far the clock of the process's host is ahead of that of Redis.
+func (r *Registry) AddClock(ahead func() time.Duration) {
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: telemetry.Namespace, Name: "clock_ahead_seconds",
+		Help: "How far the clock of this process's host is ahead of that of Redis, as measured last; negative if it is behind.",
+	}, func() float64 { return ahead().Seconds() }))
 }
 
 // Handler serves the metrics as Prometheus text. While Redis is unavailable it serves those of the
