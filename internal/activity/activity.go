@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"time"
 
 	"routemaster/internal/rdb"
@@ -15,6 +16,8 @@ import (
 const (
 	// kept is how many changes are kept.
 	kept = 500
+	// maxField is how many bytes of a field are kept: the log has all of it.
+	maxField = 256
 	// waiting is how many may wait to be stored. More are lost, which is logged.
 	waiting = 256
 	// storeTimeout bounds storing one.
@@ -57,8 +60,13 @@ func New(partition *rdb.Partition, log *slog.Logger) *Log {
 	return &Log{redis: partition, key: Keys{partition.Namespace()}.Changes(), log: log, changes: make(chan Change, waiting)}
 }
 
-// Note has a change stored, soon: a request does not wait for that.
+// Note has a change stored, soon: a request does not wait for that. It cuts long fields.
 func (l *Log) Note(c Change) {
+	for name, value := range c.Fields {
+		if len(value) > maxField {
+			c.Fields[name] = strings.ToValidUTF8(value[:maxField], "") + "…"
+		}
+	}
 	select {
 	case l.changes <- c:
 	default:

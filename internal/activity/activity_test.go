@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,6 +42,22 @@ func TestTheLastChangesAreKept(t *testing.T) {
 		assert.Contains(t, logged.String(), "request_id=256", "nobody waits for Redis")
 		assert.NotContains(t, logged.String(), "request_id=255")
 	})
+}
+
+func TestLongFieldsAreCut(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	l := activity.New(redis.Open(t).Partition(""), slog.New(slog.DiscardHandler))
+	l.Note(activity.Change{Fields: map[string]string{
+		"short": strings.Repeat("x", 256), "long": strings.Repeat("x", 100_000), "cut within a rune": "x" + strings.Repeat("é", 200),
+	}})
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	l.Run(stopped)
+	changes, err := l.Last(t.Context(), 1)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{
+		"short": strings.Repeat("x", 256), "long": strings.Repeat("x", 256) + "…", "cut within a rune": "x" + strings.Repeat("é", 127) + "…",
+	}, changes[0].Fields)
 }
 
 func TestPerson(t *testing.T) {

@@ -14,6 +14,10 @@ import (
 // CodeTTL is how long a code is good.
 const CodeTTL = time.Minute
 
+// maxCodes is how many codes a client may have, or root. A new one ends the oldest, so that a
+// client that makes many ends its own, and the one that was made last is good.
+const maxCodes = 20
+
 // storedCode is what Redis has of a code. Its proof is as that of a [Session].
 type storedCode struct {
 	Token    bus.Token `json:"token"`
@@ -28,7 +32,8 @@ func (c storedCode) session() Session {
 }
 
 // NewCode makes a code that begins a session, once, within [CodeTTL], on any process: of the client
-// of a token, or of root if that is empty. The error may be [bus.ErrUnavailable].
+// of a token, or of root if that is empty. It ends the oldest if there are more than [maxCodes] of
+// the client. The error may be [bus.ErrUnavailable].
 func (s *Store) NewCode(ctx context.Context, token bus.Token, person string, lookOnly bool) (code string, err error) {
 	code = newSecret()
 	made := storedCode{Token: token, Person: person, LookOnly: lookOnly}
@@ -37,7 +42,7 @@ func (s *Store) NewCode(ctx context.Context, token bus.Token, person string, loo
 	if err != nil {
 		return "", err
 	}
-	return code, rdb.Wrap("make a code", s.redis.Set(ctx, s.keys.Code(ID(code)), text, CodeTTL).Err())
+	return code, rdb.Wrap("make a code", s.redis.Run(ctx, scriptCodePut, ID(code), text, CodeTTL.Milliseconds(), ID(string(token)), maxCodes).Err())
 }
 
 // TakeCode returns the session that a code begins, without the client's name, and ends the code.
@@ -56,6 +61,8 @@ func (s *Store) TakeCode(ctx context.Context, code string) (Session, error) {
 	if json.Unmarshal(text, &made) != nil || !hmac.Equal([]byte(made.Proof), []byte(s.proofOfCode(code, made))) {
 		return Session{}, ErrNone
 	}
+	// If it stays in the list, it counts as one of the client's for a minute.
+	_ = s.redis.LRem(ctx, s.keys.Codes(ID(string(made.Token))), 1, ID(code)).Err()
 	return made.session(), nil
 }
 

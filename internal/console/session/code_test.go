@@ -57,6 +57,41 @@ func TestACodeIsGoodOnceForAMinute(t *testing.T) {
 	})
 }
 
+// TestAClientHas20Codes, however many it makes, and ends none but its own.
+func TestAClientHas20Codes(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		ctx, p := t.Context(), open(t, redis)
+		s := session.New(p, rootKey, time.Now)
+		keys := session.Keys{Namespace: p.Namespace()}
+		make := func(token bus.Token) string {
+			code, err := s.NewCode(ctx, token, "Ada", false)
+			require.NoError(t, err)
+			return code
+		}
+		ofRoot, ofOther := make(""), make("search--1")
+		require.NoError(t, redis.Raw.Set(ctx, keys.Codes(session.ID(string(client.Token))), "something else", 0).Err())
+		var own []string
+		for range 300 {
+			own = append(own, make(client.Token))
+		}
+		list := keys.Codes(session.ID(string(client.Token)))
+		assert.Equal(t, int64(20), redis.Raw.LLen(ctx, list).Val())
+		assert.InDelta(t, time.Minute.Seconds(), redis.Raw.PTTL(ctx, list).Val().Seconds(), 30)
+		left := 0
+		for key := range rdbtest.Dump(t, redis.Raw) {
+			if strings.HasPrefix(key, keys.Code("")) {
+				left++
+			}
+		}
+		assert.Equal(t, 22, left)
+		for i, code := range append(own, ofRoot, ofOther) {
+			_, err := s.TakeCode(ctx, code)
+			assert.Equal(t, i >= 280, err == nil, "its %dth", i)
+		}
+		assert.Zero(t, redis.Raw.Exists(ctx, list).Val())
+	})
+}
+
 func TestWhoWritesToRedisMakesNoCode(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	ctx, p := t.Context(), open(t, redis)

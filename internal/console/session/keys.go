@@ -14,6 +14,10 @@ func (k Keys) Sessions() string { return k.Namespace + "console:sessions" }
 // SHA-256 of the code. It expires.
 func (k Keys) Code(id string) string { return k.Namespace + "console:code:" + id }
 
+// Codes is a list: the ids of the codes of a client, the latest first. What follows is the SHA-256
+// of its token. It expires.
+func (k Keys) Codes(client string) string { return k.Namespace + "console:codes:" + client }
+
 // Form is a string: that the form with a nonce was sent. What follows is the SHA-256 of the nonce.
 // It expires.
 func (k Keys) Form(id string) string { return k.Namespace + "console:form:" + id }

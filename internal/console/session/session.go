@@ -39,8 +39,11 @@ const (
 //go:embed lua
 var luaFiles embed.FS
 
-// scriptSessionPut is described in its header.
-var scriptSessionPut = rdb.NewScript(nil, rdb.ReadLua(luaFiles, "session_put"))
+// These are described in their headers.
+var (
+	scriptSessionPut = rdb.NewScript(nil, rdb.ReadLua(luaFiles, "session_put"))
+	scriptCodePut    = rdb.NewScript(nil, rdb.ReadLua(luaFiles, "code_put"))
+)
 
 // ErrNone says that there is no such session, or not any more.
 var ErrNone = errors.New("no such session")

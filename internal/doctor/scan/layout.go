@@ -149,6 +149,7 @@ var families = []Family{
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: "console:session:", Kind: rdb.Hash, unread: true},
 	{Prefix: "console:code:", Kind: rdb.String, unread: true},
+	{Prefix: "console:codes:", Kind: rdb.List, unread: true},
 	{Prefix: "console:form:", Kind: rdb.String, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
 	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},
