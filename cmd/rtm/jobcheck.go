@@ -108,8 +108,8 @@ func checkJobData(flag string, text []byte) (json.RawMessage, error) {
 	switch {
 	case len(data) > jobs.MaxData:
 		return nil, wrongFlag(flag, fmt.Sprintf("at most %d bytes; it has %d", jobs.MaxData, len(data)))
-	case jobs.IsTooDeep(data):
-		return nil, wrongFlag(flag, fmt.Sprintf("nested at most %d deep", jobs.MaxDepth))
+	case bus.IsTooDeep(data):
+		return nil, wrongFlag(flag, fmt.Sprintf("nested at most %d deep", bus.MaxDepth))
 	}
 	return json.RawMessage(data), nil
 }

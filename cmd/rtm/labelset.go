@@ -9,6 +9,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/machines"
+	"routemaster/internal/bus"
 	internal "routemaster/internal/machines"
 	"routemaster/internal/terminal"
 )
@@ -44,7 +45,11 @@ func (f *metadataFlags) object(cmd *cobra.Command, args []string) (object intern
 			return nil, err
 		}
 	}
-	if _, err := object.Pack(); err != nil {
+	packed, err := object.Pack()
+	if err == nil && bus.IsTooDeep(packed) {
+		err = bus.Invalidf("", "the metadata %s", bus.TooDeep)
+	}
+	if err != nil {
 		return nil, usageError{errors.New(detailOf(err))}
 	}
 	return object, nil

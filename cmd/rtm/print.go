@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"routemaster/internal/format"
 	"routemaster/internal/terminal"
 )
 
@@ -49,11 +51,10 @@ func writeJSON(w io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, terminal.EscapeLines(text.String()))
+	_, err := fmt.Fprintln(w, terminal.EscapeLines(string(format.JSON(text.Bytes(), math.MaxInt))))
 	return err
 }
 

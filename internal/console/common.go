@@ -105,7 +105,7 @@ func (s *server) common(v *page.Visit, p page.Page) (common, error) {
 		return common{}, err
 	}
 	var text bytes.Buffer
-	err = s.templateOf(p.Template, p).ExecuteTemplate(&text, "common", view{Visit: everybody, Page: p, Data: data})
+	err = s.templateOf(p.Template, p).ExecuteTemplate(bounded{&text}, "common", view{Visit: everybody, Page: p, Data: data})
 	if err != nil {
 		return common{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/activity"
+	"routemaster/internal/console/page"
 )
 
 // inProcess sends requests to a handler in this process, on behalf of a request for a page.
@@ -37,6 +38,9 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
+		if answer.tooLong {
+			return nil, page.Refuse(http.StatusInternalServerError, "", errTooLong.Error())
+		}
 	case <-in.Context().Done(): // the API may wait for Redis on behalf of others, and for longer
 		return nil, in.Context().Err()
 	}
@@ -59,12 +63,21 @@ func serve(api http.Handler, answer *recorder, in *http.Request) (err error) {
 	return nil
 }
 
+// maxAnswer is how many bytes an answer of the API may have that a page is made of, so that a few
+// pages do not take the memory of web.
+const maxAnswer = 16 << 20
+
+// errTooLong is that an answer has more than maxAnswer bytes.
+var errTooLong = fmt.Errorf("the bus has more to show here than the %d MiB that a page reads; ask the HTTP API, or rtm", maxAnswer>>20)
+
 // recorder keeps a response.
 type recorder struct {
 	header  http.Header
 	status  int
 	written bool
 	body    bytes.Buffer
+	// tooLong is set if the body has more than maxAnswer bytes: then it is not kept.
+	tooLong bool
 }
 
 func (a *recorder) Header() http.Header { return a.header }
@@ -77,6 +90,10 @@ func (a *recorder) WriteHeader(status int) {
 
 func (a *recorder) Write(text []byte) (int, error) {
 	a.written = true
+	if a.tooLong = a.tooLong || a.body.Len()+len(text) > maxAnswer; a.tooLong {
+		a.body = bytes.Buffer{}
+		return 0, errTooLong
+	}
 	return a.body.Write(text)
 }
 

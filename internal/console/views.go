@@ -157,6 +157,23 @@ func (s *server) templateOf(name string, p page.Page) *template.Template {
 // buffers are for the texts of pages.
 var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
+const (
+	// maxPage is how many bytes a page may have.
+	maxPage = 8 << 20
+	// maxPooled is how many bytes a buffer may have that is kept for other pages.
+	maxPooled = 1 << 20
+)
+
+// bounded refuses to write more than maxPage bytes to a buffer.
+type bounded struct{ *bytes.Buffer }
+
+func (b bounded) Write(text []byte) (int, error) {
+	if b.Len()+len(text) > maxPage {
+		return 0, fmt.Errorf("the page has more than %d bytes", maxPage)
+	}
+	return b.Buffer.Write(text)
+}
+
 // show answers with a template.
 func (s *server) show(w http.ResponseWriter, status int, template string, f view) {
 	if depthOf(f.Page.Path) > maxDepth { // there is no page
@@ -165,10 +182,12 @@ func (s *server) show(w http.ResponseWriter, status int, template string, f view
 	}
 	text := buffers.Get().(*bytes.Buffer)
 	defer func() {
-		text.Reset()
-		buffers.Put(text)
+		if text.Cap() <= maxPooled {
+			text.Reset()
+			buffers.Put(text)
+		}
 	}()
-	if err := s.templateOf(template, f.Page).Execute(text, f); err != nil {
+	if err := s.templateOf(template, f.Page).Execute(bounded{text}, f); err != nil {
 		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
 		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
 		return

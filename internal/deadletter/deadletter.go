@@ -73,7 +73,7 @@ type Letter struct {
 const EventsPerPage = 1000
 
 // Show returns a dead letter of a subscriber and, from an index on, its events as
-// [wire.ShowEvents] shows them, at most [EventsPerPage]. It fails with [ErrUnknown] or
+// [wire.ShowFirst] shows them, at most [EventsPerPage]. It fails with [ErrUnknown] or
 // [bus.ErrUnavailable].
 func (l *Letters) Show(ctx context.Context, token bus.Token, id bus.BatchID, from int) (Letter, []json.RawMessage, error) {
 	var letter letterReplies
@@ -92,7 +92,7 @@ func (l *Letters) Show(ctx context.Context, token bus.Token, id bus.BatchID, fro
 	if !ok || diedAt.Err() != nil {
 		return Letter{}, nil, ErrUnknown
 	}
-	return found, wire.ShowEvents(events.Val()), nil
+	return found, wire.ShowFirst(events.Val()), nil
 }
 
 // letterReplies are what Redis has of a letter.

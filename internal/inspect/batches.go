@@ -155,7 +155,7 @@ func (i *Inspector) ownedBy(ctx context.Context, token bus.Token, batches []rdb.
 const EventsPerPage = 1000
 
 // Batch returns a queued batch of a subscriber and, from an index on, its events as
-// [wire.ShowEvents] shows them, at most [EventsPerPage]. It fails with [ErrUnknownBatch] or
+// [wire.ShowFirst] shows them, at most [EventsPerPage]. It fails with [ErrUnknownBatch] or
 // [bus.ErrUnavailable].
 func (i *Inspector) Batch(
 	ctx context.Context, token bus.Token, id bus.BatchID, from int, now time.Time,
@@ -177,7 +177,7 @@ func (i *Inspector) Batch(
 	if len(found) == 0 {
 		return Batch{}, nil, ErrUnknownBatch
 	}
-	return found[0], wire.ShowEvents(events.Val()), nil
+	return found[0], wire.ShowFirst(events.Val()), nil
 }
 
 // Removed is what became of a batch that was removed.

@@ -112,8 +112,8 @@ func (t *Type) validateSchedule() error {
 		return refuse(invalidParameter, "/schedule", "has %d bytes; at most %d are allowed", len(t.Schedule), MaxSchedule)
 	case len(t.ScheduleData) > MaxData:
 		return refuse(invalidParameter, "/schedule_data", "has %d bytes; at most %d are allowed", len(t.ScheduleData), MaxData)
-	case IsTooDeep(t.ScheduleData):
-		return refuse(invalidParameter, "/schedule_data", "is nested more than %d deep", MaxDepth)
+	case bus.IsTooDeep(t.ScheduleData):
+		return refuse(invalidParameter, "/schedule_data", "%s", bus.TooDeep)
 	}
 	const always = "* * * * *"
 	if _, err := schedule.Parse(always, t.Timezone); err != nil {

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,9 @@ func TestTypesAreRefused(t *testing.T) {
 		{func(t *jobs.Type) { t.Retention = jobs.MaxRetention + 1 }, "invalid_parameter", "/retention", "0 to 31536000 s"},
 		{func(t *jobs.Type) { t.Timezone = "UTC" }, "invalid_parameter", "/timezone", "beside a schedule"},
 		{func(t *jobs.Type) { t.ScheduleData = []byte("7") }, "invalid_parameter", "/schedule_data", "beside a schedule"},
+		{func(t *jobs.Type) {
+			t.Schedule, t.ScheduleData = "* * * * *", bytes.Repeat([]byte("["), bus.MaxDepth+1)
+		}, "invalid_parameter", "/schedule_data", "nested more than 100 deep"},
 		{func(t *jobs.Type) { t.Schedule, t.ScheduleData = "* * * * *", make([]byte, jobs.MaxData+1) }, "invalid_parameter", "/schedule_data", "at most 102400"},
 		{func(t *jobs.Type) { t.Schedule, t.Timezone = "x", "Europe/Bielefeld" }, "invalid_parameter", "/timezone", "no time zone"},
 		{func(t *jobs.Type) { t.Schedule, t.Timezone = "* * * *", "UTC" }, "invalid_parameter", "/schedule", "five fields"},

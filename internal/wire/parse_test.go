@@ -71,7 +71,7 @@ func TestParseEventsRefuses(t *testing.T) {
 		{event(`"data":1e400`), "/data", "double precision"},
 		{event(`"data":[18446744073709551616,1e400]`), "/data", "64 bits"},
 		{event(`"data":"` + strings.Repeat("x", 63) + `"`), "/data", "takes 65 bytes as MessagePack; at most 64 are allowed"},
-		{event(`"data":` + strings.Repeat("[", 102) + strings.Repeat("]", 102)), "/data", "nested more than 100 deep"},
+		{event(`"data":` + strings.Repeat("[", 101) + strings.Repeat("]", 101)), "/data", "nested more than 100 deep"},
 		{`[` + good + `,` + event(`"data":1e400`) + `]`, "/1/data", "double precision"},
 		{`[` + good + `,` + good + `,{"type":"new","url":"https://x/"}]`, "/2/type", "must be one of"},
 		// A syntax error is reported before a value that is refused, and an event's type before its

@@ -35,6 +35,19 @@ func ShowEvents(packed []string) []json.RawMessage {
 	return shown
 }
 
+// maxShown is how many bytes [ShowFirst] returns, in addition to one event.
+const maxShown = 4 << 20
+
+// ShowFirst is [ShowEvents] for as many of the events as fit into an answer, and for one at least.
+func ShowFirst(packed []string) []json.RawMessage {
+	shown, size := []json.RawMessage{}, 0
+	for i := 0; i < len(packed) && size < maxShown; i++ {
+		shown = append(shown, ShowEvents(packed[i:i+1])...)
+		size += len(shown[i])
+	}
+	return shown
+}
+
 // AppendEventJSON appends an event to dst as a delivery has it:
 // {"topic","type","url","t","data"?}. It fails if packed is not an event, and then returns dst
 // as it was.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,9 +8,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/wire/scan"
 )
-
-// maxDepth is the maximum nesting of a publisher's data.
-const maxDepth = 100
 
 // valuePacker turns a JSON value into MessagePack: members keep their order, integers are
 // integers of 64 bits, other numbers are doubles.
@@ -39,18 +35,19 @@ func (p *valuePacker) pack(outerDepth int) error {
 
 // value packs a value inside others.
 func (p *valuePacker) value(depth int) error {
-	if depth > maxDepth {
-		p.refuse(fmt.Sprintf("is nested more than %d deep", maxDepth))
-	}
 	kind, token, err := p.Token()
 	if err != nil {
 		return err
 	}
 	switch kind {
-	case '[':
-		return p.array(depth + 1)
-	case '{':
-		return p.object(depth + 1)
+	case '[', '{':
+		if depth++; depth > bus.MaxDepth {
+			p.refuse(bus.TooDeep)
+		}
+		if kind == '[' {
+			return p.array(depth)
+		}
+		return p.object(depth)
 	case '"':
 		p.packed = appendString(p.packed, token)
 	case '0':

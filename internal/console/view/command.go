@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/format"
 )
 
 // Path makes a path of the API from its parts.
@@ -56,11 +59,16 @@ func JSON(value any) string {
 // quote writes a text as one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Indent writes JSON so that it is easy to read, with the digits that it has.
+// maxShown is how many bytes of a JSON text a page shows.
+const maxShown = 64 << 10
+
+// Indent writes JSON so that it is easy to read, with the digits that it has. What is longer than a
+// page shows is cut, and ends with a note.
 func Indent(text []byte) string {
-	var indented bytes.Buffer
-	if json.Indent(&indented, text, "", "  ") != nil {
-		return string(text)
+	indented := string(format.JSON(text, maxShown))
+	if len(indented) <= maxShown {
+		return indented
 	}
-	return indented.String()
+	return bus.Excerpt(indented, maxShown) +
+		"\n(cut: this is the start of " + format.Count(int64(len(indented))) + " bytes; the API has all of them)"
 }

@@ -56,8 +56,8 @@ func (s *sentJob) read(pointer string, readID func() (jobs.ID, error)) (job jobs
 			Detail: fmt.Sprintf("has %d bytes; at most %d are allowed", len(s.Data), jobs.MaxData),
 		}
 	}
-	if jobs.IsTooDeep(s.Data) {
-		return job, invalidParameter(pointer+"/data", "is nested more than %d deep", jobs.MaxDepth)
+	if bus.IsTooDeep(s.Data) {
+		return job, invalidParameter(pointer+"/data", "%s", bus.TooDeep)
 	}
 	return job, nil
 }

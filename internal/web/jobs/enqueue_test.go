@@ -135,6 +135,7 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 			{"/ship", `[` + one(3, "") + `,{"data":1,"id":4}]`, 400, "invalid_request", "/1/id"},
 			{"/ship", `[` + one(3, "") + `,{"data":1,"id":"random_id"}]`, 400, "invalid_uuid", "/1/id"},
 			{"/ship", `[` + one(3, "") + `,` + one(4, "") + `,` + one(3, "") + `]`, 400, "invalid_request", "/2/id"},
+			{"/ship", `[` + one(3, "") + `,{"id":"` + jobID(4) + `","data":` + strings.Repeat("[", 101) + strings.Repeat("]", 101) + `}]`, 400, "invalid_parameter", "/1/data"},
 			{"/ship", `[` + one(3, "") + `,{"id":"` + jobID(4) + `","data":` + dataOf(jobs.MaxData+1) + `}]`, 413, "entity_too_large", "/1/data"},
 			{"/ship", `[` + strings.Repeat(one(3, "")+",", jobs.MaxBulk) + one(3, "") + `]`, 400, "invalid_request", ""},
 			{"/ship", `[` + strings.Repeat(" ", 4<<20) + `]`, 413, "entity_too_large", ""},

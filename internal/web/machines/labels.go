@@ -204,6 +204,8 @@ func (h *Handlers) readMetadata(w http.ResponseWriter, r *http.Request, err erro
 		return nil, &bus.Invalid{Pointer: "/metadata", ID: "missing_parameter", Detail: "is missing; send an object"}
 	case sent.Metadata.Value == nil:
 		return nil, bus.Invalidf("/metadata", "must be an object")
+	case bus.IsTooDeep(*sent.Metadata.Value):
+		return nil, bus.Invalidf("/metadata", "%s", bus.TooDeep)
 	}
 	metadata, err := machines.ParseObject(*sent.Metadata.Value)
 	return metadata, rest.At("/metadata", err)

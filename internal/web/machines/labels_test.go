@@ -194,6 +194,7 @@ func TestMetadataIsRefused(t *testing.T) {
 		{`{"metadata":"x"}`, 400, "invalid_request", "/metadata"},
 		{`{"metadata":{"a":1,"a":2}}`, 400, "invalid_request", ""},
 		{`{"metadata":{},"state":"end"}`, 400, "invalid_request", "/state"},
+		{`{"metadata":{"deep":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}}`, 400, "invalid_request", "/metadata"},
 		{`{"metadata":{"long":"` + long + `"}}`, 400, "invalid_request", ""},
 		{`{"metadata":{"long":"` + strings.Repeat(long, 7) + `"}}`, 413, "entity_too_large", ""},
 	} {
