@@ -51,6 +51,11 @@ func (s *server) askForLogin(w http.ResponseWriter, v *page.Visit, p page.Page) 
 
 // postLogin checks first: who guesses is slowed, and never keeps out who knows a secret.
 func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
+	release, ok := s.readForm(w, r, loginPage, maxLogin)
+	if !ok {
+		return
+	}
+	defer release()
 	if code := r.PostFormValue("code"); code != "" {
 		s.postCode(w, r, code)
 		return

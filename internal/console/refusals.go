@@ -2,6 +2,8 @@ package console
 
 import (
 	"errors"
+	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -42,20 +44,37 @@ func (s *server) refuseCrossOrigin(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, v, nowhere(r), page.Refuse(http.StatusForbidden, "", "This was sent by another site, so nothing was done."))
 }
 
-// withForm reads a form before it is handled, and refuses one that cannot be read.
-func (s *server) withForm(p page.Page, next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		err := r.ParseForm()
+// readForm reads the form of a request, of at most maxBytes. It refuses one that cannot be read,
+// and then ok is false. Else the caller must release the form: what was read of it counts as taken
+// until then.
+func (s *server) readForm(w http.ResponseWriter, r *http.Request, p page.Page, maxBytes int64) (release func(), ok bool) {
+	text, err := s.Bodies.Read(http.MaxBytesReader(w, r.Body, maxBytes))
+	r.Body = http.NoBody
+	var refusal error
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		refusal = page.Refuse(http.StatusRequestEntityTooLarge, "",
+			fmt.Sprintf("The form has more than %d KiB, so nothing was done.", maxBytes>>10))
+	} else if err != nil {
+		w.Header().Set("Connection", "close") // the rest would take as much as another form
+		refusal = page.Refuse(http.StatusServiceUnavailable, "",
+			"The form did not arrive whole, or other requests take all the memory; nothing was done. Send it again.")
+	} else {
+		r.PostForm = url.Values{}
+		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/x-www-form-urlencoded" {
+			r.PostForm, err = url.ParseQuery(string(text))
+		}
 		if err == nil {
-			next(w, r)
-			return
+			err = r.ParseForm() // of the query
 		}
-		refusal := page.Refuse(http.StatusBadRequest, "", "The form could not be read, so nothing was done.")
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			refusal = page.Refuse(http.StatusRequestEntityTooLarge, "", "The form has more than 1 MiB, so nothing was done.")
+		release = func() { s.Bodies.Release(text) }
+		if err == nil {
+			return release, true
 		}
-		s.fail(w, s.stranger(w, r), p, refusal)
+		release()
+		refusal = page.Refuse(http.StatusBadRequest, "", "The form could not be read, so nothing was done.")
 	}
+	s.fail(w, s.stranger(w, r), p, refusal)
+	return nil, false
 }
 
 // withoutEmptyNames leads from paths with empty names, such as /console//topics, to those without.

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/console/consoletest"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/pages"
 	"routemaster/internal/console/session"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
@@ -132,4 +134,44 @@ func TestThePageWithANewTokenIsNotCompressed(t *testing.T) {
 	w := root.Send("tokens/new", form, "Accept-Encoding", "gzip")
 	assert.Empty(t, w.Header().Get("Content-Encoding"))
 	assert.Contains(t, w.Body.String(), "billing--")
+}
+
+// endless is a body that says how much of it was read.
+type endless struct{ read int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	e.read += len(b)
+	return len(b), nil
+}
+
+func (e *endless) Close() error { return nil }
+
+// TestStrangersFormsAreNotKept has a form sent without a login to each page that takes one: next to
+// nothing of it is read, whoever says to be logged in.
+func TestStrangersFormsAreNotKept(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	for _, p := range append(pages.All(), page.Page{Path: "login", Submit: func(*page.Visit) (a page.Answer, err error) { return a, nil }}) {
+		for _, kind := range []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} {
+			for method, want := range map[string]int{http.MethodPost: http.StatusUnauthorized, http.MethodGet: http.StatusUnauthorized} {
+				if p.Submit == nil && method == http.MethodPost || p.Path == "login" && method == http.MethodGet || p.For == page.Anyone && p.Path != "login" {
+					continue
+				}
+				if p.Path == "login" {
+					want = http.StatusRequestEntityTooLarge
+				}
+				r := httptest.NewRequestWithContext(t.Context(), method, "/console/"+d.Path(p), nil)
+				body := &endless{}
+				r.Body = body
+				r.Header.Set("Content-Type", kind)
+				r.AddCookie(&http.Cookie{Name: "routemaster", Value: strings.Repeat("x", 43)})
+				w := httptest.NewRecorder()
+				d.Handler.ServeHTTP(w, r)
+				assert.Equal(t, want, w.Code, p.Path)
+				assert.LessOrEqual(t, body.read, 8<<10, p.Path)
+			}
+		}
+	}
 }

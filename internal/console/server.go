@@ -7,6 +7,7 @@ package console
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -30,6 +31,13 @@ type Live interface {
 	Tracks(ctx context.Context) overview.Tracks
 }
 
+// Bodies has the memory for the bodies of requests, within a budget that all of web shares. Read
+// fails when that is used up; what it returns is released when it is not needed any more.
+type Bodies interface {
+	Read(from io.Reader) ([]byte, error)
+	Release([]byte)
+}
+
 // Config configures a console.
 type Config struct {
 	// RootKey is the operator's key.
@@ -41,6 +49,8 @@ type Config struct {
 	// Secure is set if browsers reach the console over TLS only.
 	Secure   bool
 	Sessions *session.Store
+	// Bodies are what forms are read into.
+	Bodies Bodies
 	// Live may be nil: then there are no figures.
 	Live Live
 	Log  *slog.Logger
@@ -82,11 +92,11 @@ func New(c Config, api http.Handler) http.Handler {
 		}
 		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { s.get(w, r, p) })
 		if p.Submit != nil {
-			mux.HandleFunc("POST "+pattern, s.withForm(p, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, p) }))
+			mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, p) })
 		}
 	}
 	mux.HandleFunc("GET "+root+"login", s.getLogin)
-	mux.HandleFunc("POST "+root+"login", s.withForm(loginPage, s.postLogin))
+	mux.HandleFunc("POST "+root+"login", s.postLogin)
 	mux.HandleFunc("POST "+root+"logout", s.postLogout)
 	mux.HandleFunc("GET "+root+"series", s.getSeries)
 	mux.HandleFunc("GET "+root+"topics/{topic}/tail", s.getTail)
@@ -97,15 +107,18 @@ func New(c Config, api http.Handler) http.Handler {
 	return secured(crossOrigin.Handler(withoutEmptyNames(mux)))
 }
 
-// maxForm is how many bytes a form may have.
-const maxForm = 1 << 20
+// How many bytes a form may have: maxLogin before it is known who sends it.
+const (
+	maxLogin = 4 << 10
+	maxForm  = 1 << 20
+)
 
 // policy is what pages may do: load what is the console's own, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// secured adds the headers that have browsers keep the pages apart from others, and bounds the size
-// of forms.
+// secured adds the headers that have browsers keep the pages apart from others. Only forms have a
+// body: reading one of another request would take memory.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -116,7 +129,9 @@ func secured(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "same-origin") // no-referrer would have forms sent with Origin: null
 		h.Set("X-Robots-Tag", "noindex")
 		h.Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if r.Method != http.MethodPost {
+			r.Body = http.NoBody
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -155,12 +155,17 @@ func (s *server) load(v *page.Visit, p page.Page) (any, error) {
 	return p.Load(&loading)
 }
 
-// post submits the form of a page.
+// post submits the form of a page. It is read once it is known who sends it.
 func (s *server) post(w http.ResponseWriter, r *http.Request, p page.Page) {
 	v, ok := s.enter(w, r, p)
 	if !ok {
 		return
 	}
+	release, ok := s.readForm(w, r, p, maxForm)
+	if !ok {
+		return
+	}
+	defer release()
 	f := s.frame(w, v, p)
 	if !p.Personal && !f.MayChange {
 		s.fail(w, v, p, page.Refuse(http.StatusForbidden, "", "nothing may be changed here: the console, or this login, only looks"))

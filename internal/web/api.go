@@ -69,8 +69,8 @@ type Config struct {
 	// Tracer, if given, traces the requests.
 	Tracer *tracing.Tracer
 	// Console, if given, makes the console, which is served at /console/. It calls the API in this
-	// process by a handler.
-	Console func(api http.Handler) http.Handler
+	// process by a handler, and reads forms into the buffers of the API.
+	Console func(api http.Handler, bodies *server.Buffers) http.Handler
 	// ConsoleListener, if given, is where the console is served, and nothing else. [API.Run] closes
 	// it.
 	ConsoleListener net.Listener
@@ -151,7 +151,7 @@ func (a *API) consoleHandler() http.Handler {
 
 func (a *API) mountConsole(r chi.Router) {
 	r.Get("/console", redirectToConsole)
-	plain := a.config.Console(a.inProcess())
+	plain := a.config.Console(a.inProcess(), a.Buffers)
 	packed := rest.Compress(plain)
 	r.Mount("/console/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost { // it may be answered with a secret, beside what was sent: BREACH

@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/seal"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/server"
 	"routemaster/internal/web/webtest"
 )
 
@@ -58,7 +59,8 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 		if d.Live != nil {
 			c.Live = d.Live
 		}
-		c.Console, c.Logins = func(api http.Handler) http.Handler {
+		c.Console, c.Logins = func(api http.Handler, bodies *server.Buffers) http.Handler {
+			config.Bodies = bodies
 			return console.New(config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == d.broken {
 					panic(http.ErrAbortHandler)

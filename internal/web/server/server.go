@@ -26,6 +26,15 @@ const (
 	stopTimeout = 15 * time.Second
 )
 
+// http2 bounds what a connection of HTTP/2 can have the server hold before anybody is authenticated.
+// The library's defaults are 250 streams, and a frame and unread data of 1 MiB each.
+var http2 = http.HTTP2Config{
+	MaxConcurrentStreams:          100,
+	MaxReadFrameSize:              16 << 10,
+	MaxReceiveBufferPerConnection: 256 << 10,
+	MaxReceiveBufferPerStream:     256 << 10,
+}
+
 // Run serves a handler on a listener, over TLS if a certificate is given, until the context is
 // done. It then accepts no more connections, waits for the requests it has read, at most for 15 s,
 // and returns nil. The listener is closed.
@@ -39,6 +48,7 @@ func Run(
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http2,
 		ConnContext:       watched,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
