@@ -79,7 +79,7 @@ func (r *attemptRecorder) record(s *slice, attempt outbound.Attempt, d *decision
 		record.Replay = s.batch.Plan.Replay
 	}
 	if d.cause != nil {
-		record.Detail = d.cause.Error()
+		record.Detail = bus.Reason(d.cause.Error())
 	}
 	if d.retried+d.rejected > 0 {
 		record.Acknowledged, record.Retried, record.Rejected = d.acknowledged, d.retried, d.rejected

@@ -3,6 +3,8 @@ package machines
 import (
 	"fmt"
 	"time"
+
+	"routemaster/internal/bus"
 )
 
 // In returns the location of a zone for a label with some metadata; nil for one without it. It
@@ -20,13 +22,19 @@ func (z Zone) In(metadata Object) (*time.Location, error) {
 	}
 	name, ok := value.(string)
 	if !ok || name == "" || name == "Local" {
-		return nil, fmt.Errorf("%s is not the name of a time zone", z)
+		return nil, notAZone(z)
 	}
 	location, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q is not the name of a time zone", z, name)
+		return nil, notAZone(z)
 	}
 	return location, nil
+}
+
+// notAZone names the path in the metadata. It leaves out the value, since the metadata may be large
+// and must not be in logs.
+func notAZone(z Zone) error {
+	return fmt.Errorf("%s is not the name of a time zone of the IANA database", bus.Reason(z.String()))
 }
 
 // ZoneFor is that of system.time when a trigger has the gate evaluated: the trigger's, else the

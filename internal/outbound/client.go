@@ -86,11 +86,13 @@ func New(config Config, now func() time.Time) *Client {
 // Close closes the idle connections. Connections in use are closed when their request ends.
 func (c *Client) Close() { c.idle.close() }
 
-// Send sends a request and returns the attempt. The request may arrive twice, if the connection
+// Send sends a request and returns the attempt, whose error is as short as [bus.ShortError]: names in
+// a certificate may be long. The request may arrive twice, if the connection
 // breaks before the response, unless it is to be sent once.
 func (c *Client) Send(ctx context.Context, r Request) Attempt {
 	start := c.now()
 	a := c.attempt(ctx, r)
+	a.Err = bus.ShortError(a.Err)
 	a.Duration = c.now().Sub(start)
 	return a
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/rdb"
 )
@@ -53,7 +54,7 @@ func readLabel(machine machines.Name, name machines.LabelName, metadata any, val
 		Previous: machines.StateName(rdb.Text(values[fieldPrevious])), DeletedAt: fromMillis(values[fieldDeletedAt]),
 		Trigger: rdb.Text(values[fieldTrigger]), Pending: rdb.Text(values[fieldPending]) == "1",
 		Steps: int(number(fieldSteps)), Failures: int(number(fieldFailures)), Error: rdb.Text(values[fieldError]),
-		Attempts: int(number(fieldAttempts)), LastStatus: int(number(fieldStatus)), LastError: rdb.Text(values[fieldReason]),
+		Attempts: int(number(fieldAttempts)), LastStatus: int(number(fieldStatus)), LastError: bus.Reason(rdb.Text(values[fieldReason])),
 		ErroredAt: fromMillis(values[fieldErroredAt]), Hops: int(number(fieldHops)),
 	}
 	if asked := rdb.Text(values[fieldAsked]); asked != "" {

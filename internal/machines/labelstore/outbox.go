@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/rdb"
 )
@@ -72,7 +73,7 @@ func (s *Store) Outbox(ctx context.Context, machine machines.Name, limit int) (s
 func ReadOutboxMove(text string) (move OutboxMove, err error) {
 	lines := strings.SplitN(text, "\n", 3)
 	if len(lines) != 3 {
-		return move, fmt.Errorf("%q is no move", text)
+		return move, fmt.Errorf("%q is no move", bus.Reason(text))
 	}
 	var at int64
 	err = json.Unmarshal([]byte(lines[0]), &move.Publish)

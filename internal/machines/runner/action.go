@@ -89,7 +89,7 @@ func (r *Runner) missed(
 	a *machines.Action, visit *labelstore.Visit, attempt outbound.Attempt,
 ) (labelstore.Result, time.Duration) {
 	result := labelstore.Result{
-		Outcome: labelstore.Attempted, Failures: visit.Attempts + 1, Status: attempt.Status, Error: attempt.Err.Error(),
+		Outcome: labelstore.Attempted, Failures: visit.Attempts + 1, Status: attempt.Status, Error: bus.Reason(attempt.Err.Error()),
 	}
 	if attempt.Gone() || result.Failures >= a.Attempts {
 		result.Outcome = labelstore.Errored

@@ -131,7 +131,7 @@ func moved(m *machines.Machine, visit *labelstore.Visit, to machines.StateName, 
 func failed(visit *labelstore.Visit, err error) (labelstore.Result, time.Duration) {
 	failures := visit.Failures + 1
 	wait := min(firstRetry<<min(failures-1, 10), maxRetry)
-	return labelstore.Result{Outcome: labelstore.Failed, Error: err.Error(), Failures: failures}, wait
+	return labelstore.Result{Outcome: labelstore.Failed, Error: bus.Reason(err.Error()), Failures: failures}, wait
 }
 
 // evaluate evaluates the condition of a gate.

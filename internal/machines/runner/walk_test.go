@@ -47,6 +47,7 @@ state_machines:
 			f.Create("z", machines.LabelName(strings.ReplaceAll(zone, "/", "-")), fmt.Sprintf(`{"zone":%q}`, zone))
 		}
 		f.Create("z", "none", `{}`)
+		f.Create("z", "long", `{"zone":"`+strings.Repeat("x", 30_000)+`"}`)
 		f.Pass(9 * time.Minute)
 		assert.Equal(t, states{"wait"}, f.Route("t", "ann"))
 		f.Pass(time.Minute) // 12:00 UTC, 13:00 in London
@@ -54,7 +55,8 @@ state_machines:
 		at := func(name machines.LabelName) machines.StateName { return f.Show("z", name).State }
 		assert.Equal(t, machines.StateName("end"), at("Europe-London"))
 		assert.Equal(t, machines.StateName("wait"), at("UTC"))
-		assert.Contains(t, f.Show("z", "nowhere").Error, `"nowhere" is not the name of a time zone`)
+		assert.Contains(t, f.Show("z", "nowhere").Error, "metadata.zone is not the name of a time zone")
+		assert.LessOrEqual(t, len(f.Show("z", "long").Error), bus.MaxReason)
 		f.Pass(time.Hour)
 		assert.Equal(t, machines.StateName("end"), at("UTC"))
 		assert.Equal(t, machines.StateName("wait"), at("America-New_York"))

@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"routemaster/internal/bus"
 )
 
 // Tracer makes spans. It is safe for concurrent use. A nil Tracer makes none, at no cost.
@@ -168,6 +170,6 @@ func (e *traceErrors) Handle(err error) {
 	defer e.mu.Unlock()
 	if now := time.Now(); now.Sub(e.last) > time.Minute {
 		e.last = now
-		e.log.Warn("traces cannot be sent", "error", err)
+		e.log.Warn("traces cannot be sent", "error", bus.ShortError(err))
 	}
 }
