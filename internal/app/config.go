@@ -86,7 +86,11 @@ type Config struct {
 	AppName, Env string
 	// MetricsAddr is where the metrics are served without authentication; empty if they are not.
 	MetricsAddr string
-	Exceptions  exceptions.Service
+	// Profiles has profiles served there too.
+	Profiles bool
+	// AddressConnections is how many connections web takes from one address; 0 for a share of all.
+	AddressConnections int
+	Exceptions         exceptions.Service
 	// Tracing is whether the OTEL_ variables ask for traces. The OpenTelemetry SDK reads the
 	// endpoint itself.
 	Tracing bool
@@ -192,10 +196,11 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		NonceTTL:         e.duration("ROUTEMASTER_NONCE_TTL", 300, 1, 86_400, time.Second),
 		IdempotencyTTL: e.duration("ROUTEMASTER_IDEMPOTENCY_TTL", int(bus.DefaultIdempotencyTTL/time.Second),
 			int(bus.MinIdempotencyTTL/time.Second), int(bus.MaxIdempotencyTTL/time.Second), time.Second),
-		IdempotencyKeys: e.integer("ROUTEMASTER_IDEMPOTENCY_MAX", bus.DefaultIdempotencyKeys, 8, 1_000_000_000),
-		TLSCert:         e.text("ROUTEMASTER_TLS_CERT", ""),
-		TLSKey:          e.text("ROUTEMASTER_TLS_KEY", ""),
-		CallbackDeny:    e.denyList("ROUTEMASTER_CALLBACK_DENY", bus.DefaultDeny),
+		IdempotencyKeys:    e.integer("ROUTEMASTER_IDEMPOTENCY_MAX", bus.DefaultIdempotencyKeys, 8, 1_000_000_000),
+		TLSCert:            e.text("ROUTEMASTER_TLS_CERT", ""),
+		TLSKey:             e.text("ROUTEMASTER_TLS_KEY", ""),
+		AddressConnections: e.integer("ROUTEMASTER_ADDRESS_CONNECTIONS", 0, 0, 1_000_000),
+		CallbackDeny:       e.denyList("ROUTEMASTER_CALLBACK_DENY", bus.DefaultDeny),
 
 		CounterFlushInterval: e.duration("ROUTEMASTER_COUNTER_FLUSH_INTERVAL", 5, 1, 3600, time.Second),
 		MonitorInterval:      e.duration("ROUTEMASTER_MONITOR_INTERVAL", 10, 1, 3600, time.Second),
@@ -204,6 +209,7 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		AppName:              e.text("ROUTEMASTER_APP_NAME", "routemaster"),
 		Env:                  e.text("RACK_ENV", "production"),
 		MetricsAddr:          e.address("ROUTEMASTER_METRICS_ADDR"),
+		Profiles:             e.boolean("ROUTEMASTER_PPROF", false),
 		Exceptions:           e.exceptions(),
 		Tracing:              e.tracing(),
 

@@ -3,19 +3,22 @@
 package app
 
 import (
-	"log/slog"
+	"math"
 	"syscall"
 )
 
-// openFiles is how many files and connections this process may have open, for the log; empty if
-// that is not known.
+// openFileLimit is how many files and connections this process may have open; 0 if that is not
+// known, or not limited.
 //
 // The soft limit need not be raised here: the Go runtime raises it to the hard limit before main
 // (package syscall, since Go 1.19). Only an administrator can raise the hard limit.
-func openFiles() slog.Attr {
+func openFileLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return slog.Attr{}
+		return 0
 	}
-	return slog.Uint64("open_files", uint64(limit.Cur))
+	if limit.Cur >= math.MaxInt32 {
+		return 0
+	}
+	return int(limit.Cur)
 }

@@ -2,7 +2,5 @@
 
 package app
 
-import "log/slog"
-
-// openFiles is empty where there is no such limit.
-func openFiles() slog.Attr { return slog.Attr{} }
+// openFileLimit is 0 where there is no such limit.
+func openFileLimit() int { return 0 }

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/telemetry/tracing"
+	"routemaster/internal/web/server"
 )
 
 // observability is what makes the state of a daemon visible from outside.
@@ -25,6 +26,8 @@ type observability struct {
 	tracer   *tracing.Tracer
 	// listener serves the metrics; nil if they are not served.
 	listener net.Listener
+	// connections bound those of all listeners.
+	connections *server.Connections
 	// stop sends what is not sent yet, and ends what runs in the background.
 	stop func()
 }
@@ -39,7 +42,10 @@ func startObservability(
 	if err != nil {
 		return nil, err
 	}
-	o := &observability{metrics: metrics.NewRegistry(), reporter: reporter}
+	o := &observability{
+		metrics: metrics.NewRegistry(), reporter: reporter,
+		connections: server.NewConnections(openFileLimit(), c.AddressConnections, log),
+	}
 	if err := o.open(c, daemon, log); err != nil {
 		o.closeReports()
 		return nil, err
@@ -49,7 +55,7 @@ func startObservability(
 	o.metrics.AddClock(c.clock.Ahead)
 	o.metrics.AddMachines(machinesOf(all, labels))
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
-	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
+	o.start(context.WithoutCancel(ctx), daemon, c, log)
 	return o, nil
 }
 
@@ -68,14 +74,15 @@ func (o *observability) open(c Config, daemon string, log *slog.Logger) (err err
 	return nil
 }
 
-func (o *observability) start(ctx context.Context, daemon string, flushInterval time.Duration, log *slog.Logger) {
+func (o *observability) start(ctx context.Context, daemon string, c Config, log *slog.Logger) {
 	o.recorder.Started(daemon)
 	running, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
-	loops.Go(func() { o.recorder.Run(running, flushInterval) })
+	loops.Go(func() { o.recorder.Run(running, c.CounterFlushInterval) })
 	if o.listener != nil {
+		options := metrics.ServeOptions{Profiles: c.Profiles, ConnState: o.connections.Changed}
 		loops.Go(func() {
-			if err := o.metrics.Serve(running, o.listener, log); err != nil {
+			if err := o.metrics.Serve(running, o.listener, options, log); err != nil {
 				log.Error("the metrics listener failed", "error", err)
 			}
 		})

@@ -88,6 +88,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		MaxEventData:   c.MaxEventData,
 		ForceTLS:       c.ForceTLS,
 		Certificate:    certificate,
+		Connections:    obs.connections,
 		Subscriber: subscriber.Config{
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
@@ -118,7 +119,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer background.Wait()
 	defer cancel()
 
-	log.Info("web started", "version", Version(), "address", listener.Addr().String(), openFiles(), obs.address(), consoleAddress(consoleListener))
+	log.Info("web started", "version", Version(), "address", listener.Addr().String(), slog.Int("open_files", openFileLimit()), obs.address(), consoleAddress(consoleListener))
 	err = api.Run(ctx, listener)
 	log.Info("web stopped")
 	return err

@@ -123,7 +123,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	}, log, c.clock.Now)
 
 	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, "job_threads", c.JobThreads,
-		"machine_threads", c.MachineThreads, openFiles(), obs.address())
+		"machine_threads", c.MachineThreads, slog.Int("open_files", openFileLimit()), obs.address())
 	heartbeat.Await(ctx) // before anything is taken to be due
 	w.Run(ctx)
 	heartbeat.Leave()

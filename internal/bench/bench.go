@@ -120,7 +120,7 @@ func (o Options) validate() error {
 	case o.Remote == nil:
 		return nil
 	case o.Profile != "":
-		return UsageError{errors.New("a running bus cannot be profiled from here: its own metrics address serves /debug/pprof/")}
+		return UsageError{errors.New("a running bus cannot be profiled from here: with ROUTEMASTER_PPROF=on its own metrics address serves /debug/pprof/")}
 	case o.Remote.URL == "" || o.Remote.Token == "":
 		return UsageError{errors.New("a bus needs both --bus and --token")}
 	case o.Remote.PublicURL != "" && o.Remote.Listen == "":

@@ -12,7 +12,7 @@ const MaxReason = 256
 // Reason returns a text that others have made, cut to [MaxReason].
 func Reason(text string) string { return Excerpt(text, MaxReason) }
 
-// ShortError returns an error whose text is [Reason] of that of another, which it wraps; nil for nil.
+// ShortError returns an error with the [Reason] of another, which it wraps; nil for nil.
 func ShortError(err error) error {
 	if err == nil || len(err.Error()) <= MaxReason {
 		return err

@@ -86,8 +86,8 @@ func New(config Config, now func() time.Time) *Client {
 // Close closes the idle connections. Connections in use are closed when their request ends.
 func (c *Client) Close() { c.idle.close() }
 
-// Send sends a request and returns the attempt, whose error is as short as [bus.ShortError]: names in
-// a certificate may be long. The request may arrive twice, if the connection
+// Send sends a request and returns the attempt. Its error is a [bus.ShortError], because that of a
+// certificate lists names. The request may arrive twice, if the connection
 // breaks before the response, unless it is to be sent once.
 func (c *Client) Send(ctx context.Context, r Request) Attempt {
 	start := c.now()

@@ -62,6 +62,8 @@ type Config struct {
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
 	// [server.DefaultBodyBudget].
 	BodyBudget int
+	// Connections, if given, bound those of the API and of the console.
+	Connections *server.Connections
 	// Live knows how the bus is.
 	Live Live
 	// Reporter, if given, reports panics and unexpected errors.
@@ -278,10 +280,10 @@ func (a *API) Run(ctx context.Context, on net.Listener) error {
 	defer context.AfterFunc(ctx, a.tails.Close)()
 	if console := a.config.ConsoleListener; console != nil && a.config.Console != nil {
 		running.Go(func() {
-			if err := server.Run(ctx, console, a.consoleHandler(), a.config.Certificate, a.Log); err != nil {
+			if err := server.Run(ctx, console, a.consoleHandler(), a.config.Certificate, a.config.Connections, a.Log); err != nil {
 				a.Log.Error("the console's listener failed", "error", err)
 			}
 		})
 	}
-	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.Log)
+	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.config.Connections, a.Log)
 }

@@ -240,7 +240,7 @@ func (s *Stack) launch(ctx context.Context, name string, env []string, ready fun
 	}
 	if name == Web || name == Worker {
 		metrics := s.profiles.addresses[name]
-		env = append(env, "ROUTEMASTER_METRICS_ADDR="+metrics)
+		env = append(env, "ROUTEMASTER_METRICS_ADDR="+metrics, "ROUTEMASTER_PPROF=on")
 		if s.options.Profiles != "" {
 			ready = accepting(metrics)
 		}

@@ -16,12 +16,21 @@ const (
 	listenerWriteTimeout = 2 * time.Minute
 )
 
+// ServeOptions are what [Registry.Serve] does besides.
+type ServeOptions struct {
+	// Profiles serves those of net/http/pprof too, on a loopback or private address. They show the
+	// memory of the process, and take its time.
+	Profiles bool
+	// ConnState, if given, is that of [http.Server].
+	ConnState func(net.Conn, http.ConnState)
+}
+
 // Serve serves the metrics without authentication on a listener until the context is done, and
-// closes the listener. On a loopback or private address it also serves the profiles of
-// net/http/pprof.
-func (r *Registry) Serve(ctx context.Context, listener net.Listener, log *slog.Logger) error {
+// closes the listener.
+func (r *Registry) Serve(ctx context.Context, listener net.Listener, options ServeOptions, log *slog.Logger) error {
 	server := &http.Server{
-		Handler:           r.pages(isPrivate(listener.Addr())),
+		Handler:           r.pages(options.Profiles && isPrivate(listener.Addr())),
+		ConnState:         options.ConnState,
 		ReadHeaderTimeout: listenerReadTimeout,
 		ReadTimeout:       listenerReadTimeout,
 		WriteTimeout:      listenerWriteTimeout,

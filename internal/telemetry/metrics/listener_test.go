@@ -13,14 +13,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProfilesAreOnPrivateAddressesOnly listens on all addresses of the host.
+// TestProfilesAreOnPrivateAddressesOnly listens on all addresses of the host too, and without being
+// asked for profiles.
 func TestProfilesAreOnPrivateAddressesOnly(t *testing.T) {
-	for address, want := range map[string]int{"127.0.0.1:0": http.StatusOK, ":0": http.StatusNotFound} {
+	for _, c := range []struct {
+		address  string
+		profiles bool
+		want     int
+	}{{"127.0.0.1:0", true, http.StatusOK}, {"127.0.0.1:0", false, http.StatusNotFound}, {":0", true, http.StatusNotFound}} {
+		address, want := c.address, c.want
 		listener, err := net.Listen("tcp", address)
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error)
-		go func() { served <- NewRegistry().Serve(ctx, listener, slog.New(slog.DiscardHandler)) }()
+		go func() {
+			served <- NewRegistry().Serve(ctx, listener, ServeOptions{Profiles: c.profiles}, slog.New(slog.DiscardHandler))
+		}()
 		_, port, err := net.SplitHostPort(listener.Addr().String())
 		require.NoError(t, err)
 		for path, want := range map[string]int{"/metrics": http.StatusOK, "/debug/pprof/": want, "/debug/pprof/cmdline": want} {

@@ -54,7 +54,7 @@ func (l *List) Add(views any) error {
 func (l *List) begin() {
 	l.begun = true
 	l.w.Header().Set("Content-Type", "application/json")
-	l.w.Header().Set("X-Content-Type-Options", "nosniff")
+	setHeaders(l.w.Header())
 	l.w.WriteHeader(http.StatusOK)
 }
 

@@ -53,9 +53,16 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 }
 
 func writeBody(w http.ResponseWriter, status int, value any) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	setHeaders(w.Header())
 	w.WriteHeader(status)
 	_ = newEncoder(w).Encode(value) // an error means that the client is gone
+}
+
+// setHeaders sets the headers of all answers in JSON. No cache may keep them: many have secrets
+// such as tokens and uuids.
+func setHeaders(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
 }
 
 // newEncoder makes an encoder for responses.

@@ -68,7 +68,7 @@ func TestARenewedCertificateIsServed(t *testing.T) {
 	go func() {
 		ran <- Run(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNoContent)
-		}), certificate, slog.New(slog.DiscardHandler))
+		}), certificate, nil, slog.New(slog.DiscardHandler))
 	}()
 	url := "https://" + listener.Addr().String()
 	assert.Equal(t, first, served(t, url))

@@ -29,7 +29,9 @@ func TestAConnectionOfHTTP2IsBounded(t *testing.T) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error)
-	go func() { ran <- Run(ctx, listener, http.NotFoundHandler(), certificate, slog.New(slog.DiscardHandler)) }()
+	go func() {
+		ran <- Run(ctx, listener, http.NotFoundHandler(), certificate, nil, slog.New(slog.DiscardHandler))
+	}()
 
 	conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	require.NoError(t, err)

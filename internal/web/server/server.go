@@ -26,7 +26,7 @@ const (
 	stopTimeout = 15 * time.Second
 )
 
-// http2 bounds what a connection of HTTP/2 can have the server hold before anybody is authenticated.
+// http2 bounds what a connection of HTTP/2 can have the server hold without credentials.
 // The library's defaults are 250 streams, and a frame and unread data of 1 MiB each.
 var http2 = http.HTTP2Config{
 	MaxConcurrentStreams:          100,
@@ -37,9 +37,10 @@ var http2 = http.HTTP2Config{
 
 // Run serves a handler on a listener, over TLS if a certificate is given, until the context is
 // done. It then accepts no more connections, waits for the requests it has read, at most for 15 s,
-// and returns nil. The listener is closed.
+// and returns nil. The listener is closed. Connections, unless they are nil, bound its own.
 func Run(
-	ctx context.Context, on net.Listener, handler http.Handler, certificate *Certificate, log *slog.Logger,
+	ctx context.Context, on net.Listener, handler http.Handler, certificate *Certificate, connections *Connections,
+	log *slog.Logger,
 ) error {
 	server := &http.Server{
 		Handler:           handler,
@@ -50,6 +51,7 @@ func Run(
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2:             &http2,
 		ConnContext:       watched,
+		ConnState:         connections.Changed,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	serve := server.Serve
