@@ -47,11 +47,3 @@ func TestWhatIsNestedDeepHasASmallPage(t *testing.T) {
 		assert.Equal(t, value == long, strings.Contains(w.Body.String(), "(cut: this is the start of 100,002 bytes; the API has all of them)"), page)
 	}
 }
-
-func TestAnAnswerThatIsTooLongIsNotRead(t *testing.T) {
-	d := consoletest.Full(t, rdbtest.Embedded(t))
-	replace(d, "work:data:"+strings.TrimPrefix(consoletest.WaitingJob, "job_"), `"`+strings.Repeat("x", 17<<20)+`"`)
-	w := d.As(consoletest.Shop).Send("job-types/invoice/jobs/"+consoletest.WaitingJob, nil)
-	assert.Equal(t, http.StatusInternalServerError, w.Code)
-	assert.Contains(t, w.Body.String(), "the bus has more to show here than the 16 MiB that a page reads")
-}
