@@ -3,8 +3,10 @@ package web_test
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/web"
+	"routemaster/internal/web/rest"
+	"routemaster/internal/web/webtest"
 )
 
 // watch reads the live tail of a topic, a field of an event at a time, from when it has begun.
@@ -99,14 +102,34 @@ func TestALiveTailHoldsNoStopUp(t *testing.T) {
 	require.NoError(t, <-ran)
 }
 
-// TestALiveTailEndsWithItsToken watches on with a token that is revoked.
+// TestALiveTailEndsWithItsToken watches on with a token that another process removes.
 func TestALiveTailEndsWithItsToken(t *testing.T) {
-	defer web.SetTailCheck(10 * time.Millisecond)()
 	a := newAPI(t, rdbtest.Embedded(t))
 	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)
 	fields, _ := a.watch(a.Run(), "widgets")
-	a.RequireDone(rootKey, "DELETE", "/api_tokens/"+bob, "")
+	require.NoError(t, a.DeleteToken(t.Context(), bob))
 	for text := range fields {
 		require.Fail(t, text)
 	}
+}
+
+// TestASlowBodyIsRefusedWhenItsTokenIsGone removes a token between the head of a request and the
+// end of its body.
+func TestASlowBodyIsRefusedWhenItsTokenIsGone(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	body, sender := io.Pipe()
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/topics/widgets", body)
+	a.Authorize(r, bob)
+	go func() {
+		began := time.Now()
+		_, _ = sender.Write([]byte("["))
+		a.RequireDone(rootKey, "DELETE", "/api_tokens/"+bob, "")
+		<-time.After(time.Until(began.Add(rest.SlowBody + time.Millisecond)))
+		_, _ = sender.Write([]byte(webtest.EventText(1) + "]"))
+		_ = sender.Close()
+	}()
+	w := httptest.NewRecorder()
+	a.Handler.ServeHTTP(w, r)
+	assert.Equal(t, http.StatusUnauthorized, w.Code, w.Body)
+	assert.Equal(t, "[]", a.Do(alice, "GET", "/topics", "").Body)
 }

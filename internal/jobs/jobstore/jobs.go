@@ -197,3 +197,12 @@ func (s *Store) Fetch(
 	}
 	return readJobs(rest[1:]), int(rest[0].(int64)), nil
 }
+
+// Return puts a job back that was fetched and could not be handed out, as if it had not been
+// fetched. It fails with [jobs.ErrUnknownJob], [jobs.ErrNotInProgress], [jobs.ErrStaleAttempt] or
+// [bus.ErrUnavailable].
+func (s *Store) Return(ctx context.Context, fetched jobs.Job, now time.Time) error {
+	_, err := replied("return job", s.redis.Run(ctx, scriptJobReturn,
+		string(fetched.ID), string(fetched.Type), fetched.Attempts, micros(fetched.Deadline), micros(now)).Change())
+	return err
+}

@@ -40,6 +40,7 @@ var (
 	scriptJobReplay       = newScript("job_replay")
 	scriptJobCancel       = newScript("job_cancel")
 	scriptJobFetch        = newScript("job_fetch")
+	scriptJobReturn       = newScript("job_return")
 	scriptJobConfirm      = newScript("job_confirm")
 	scriptScheduleEnqueue = newScript("schedule_enqueue")
 )

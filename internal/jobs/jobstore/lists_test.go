@@ -226,3 +226,37 @@ func TestCancelAndReplay(t *testing.T) {
 		require.ErrorIs(t, err, jobs.ErrArchived)
 	})
 }
+
+func TestAFetchedJobIsPutBack(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		s.Add("mail", pulled, func(t *jobs.Type) { t.Strategy, t.Attempts = jobs.AtMostOnce, 1 })
+		first, second := s.Put("mail"), s.Put("mail")
+		before := s.Show(first)
+		fetch := func() jobs.Job {
+			list, _, err := s.Fetch(ctx, "mail", 1, s.Now)
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			return list[0]
+		}
+		fetched := fetch()
+		require.Equal(t, first, fetched.ID)
+		stale := fetched
+		stale.Deadline = stale.Deadline.Add(time.Second)
+		require.ErrorIs(t, s.Return(ctx, stale, s.Now), jobs.ErrStaleAttempt)
+		require.NoError(t, s.Return(ctx, fetched, s.Now))
+		require.ErrorIs(t, s.Return(ctx, fetched, s.Now), jobs.ErrNotInProgress)
+		after := s.Show(first)
+		after.UpdatedAt = before.UpdatedAt
+		assert.Equal(t, before, after, "its only attempt is left")
+		s.Pass(time.Millisecond)
+		assert.Empty(t, s.takeNothing(), "it comes up, and waits to be fetched")
+		assert.Equal(t, first, fetch().ID, "before the other")
+		require.NoError(t, s.report("mail", first, 1, jobs.Succeeded))
+		assert.Equal(t, second, fetch().ID)
+		require.ErrorIs(t, s.Return(ctx, fetched, s.Now), jobs.ErrNotInProgress)
+		fetched.ID = jobs.NewID()
+		require.ErrorIs(t, s.Return(ctx, fetched, s.Now), jobs.ErrUnknownJob)
+	})
+}

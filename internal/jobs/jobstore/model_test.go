@@ -156,6 +156,10 @@ func (m *model) fetchSome(rt *rapid.T) {
 	list, _, err := m.Fetch(m.T.Context(), "mail", rapid.IntRange(1, 3).Draw(rt, "max"), m.Now)
 	require.NoError(rt, err)
 	for _, job := range list {
+		if rapid.Bool().Draw(rt, "put back") {
+			require.NoError(rt, m.Return(m.T.Context(), job, m.Now))
+			continue
+		}
 		m.held[job.ID] = attempt{"mail", job.Attempts}
 	}
 }

@@ -24,6 +24,7 @@ type tokenCache struct {
 	now     func() time.Time
 	unknown *negativeCache
 	uses    *uses
+	held    held
 
 	mu sync.Mutex
 	// current is nil until the tokens are read, and after they were changed by this process.
@@ -200,9 +201,10 @@ func (c *tokenCache) clientNames(ctx context.Context) (map[bus.Token]bus.ClientN
 // one.
 func (c *tokenCache) invalidate() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.current = nil
 	c.unknown.clear()
+	c.mu.Unlock()
+	c.held.look()
 }
 
 // isFresh reports whether current need not be read again. The caller holds the lock.
@@ -247,7 +249,7 @@ func (c *tokenCache) readAfter(ctx context.Context, old *snapshot) (*snapshot, e
 
 // reload reads the tokens. The caller holds the lock.
 func (c *tokenCache) reload(ctx context.Context) *snapshot {
-	now := c.now()
+	now, read := c.now(), c.uses.beginRead()
 	// The result is for all requests that wait, so the read does not end with this one.
 	names, err := c.store.Tokens(context.WithoutCancel(ctx))
 	switch was := c.current; {
@@ -261,7 +263,7 @@ func (c *tokenCache) reload(ctx context.Context) *snapshot {
 		c.current = c.snapshotOf(names, now)
 	}
 	if err == nil {
-		c.uses.retain(names)
+		c.uses.retain(names, read)
 	}
 	return c.current
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -24,6 +25,8 @@ type fetchedView struct {
 
 // postFetch hands out jobs of a type whose services fetch them: 204 if there were none in time.
 func (h *Handlers) postFetch(w http.ResponseWriter, r *http.Request) {
+	r, release := h.Hold(r)
+	defer release()
 	count, wait, err := h.readFetch(w, r)
 	var fetched []jobs.Job
 	if err == nil {
@@ -69,20 +72,40 @@ func (h *Handlers) readFetch(w http.ResponseWriter, r *http.Request) (count int,
 func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait time.Duration) ([]jobs.Job, error) {
 	name := nameParam(r)
 	look := func() ([]jobs.Job, error) {
-		fetched, expired, err := h.stores.Of(name).Fetch(r.Context(), name, count, h.Now())
+		// Once it has begun it is not broken off: what it takes has to be handed out, or given back.
+		fetched, expired, err := h.stores.Of(name).Fetch(context.WithoutCancel(r.Context()), name, count, h.Now())
 		for range expired {
 			h.config.Recorder.JobEnded(telemetry.Web, string(name), jobs.Expired)
 		}
 		return fetched, err
 	}
+	var fetched []jobs.Job
+	var err error
 	if wait == 0 {
-		return look()
+		fetched, err = look()
+	} else {
+		leave, refused := h.waiting.Take(rest.Caller(r).PublicName())
+		if refused != nil {
+			return nil, refused
+		}
+		defer leave()
+		server.AllowLonger(w, wait)
+		fetched, err = h.pulls[h.stores.Number(name)].wait(r.Context(), name, wait, look)
 	}
-	leave, err := h.waiting.Take(rest.Caller(r).PublicName())
-	if err != nil {
-		return nil, err
+	if len(fetched) > 0 && r.Context().Err() != nil {
+		h.giveBack(r, fetched)
+		return nil, context.Cause(r.Context())
 	}
-	defer leave()
-	server.AllowLonger(w, wait)
-	return h.pulls[h.stores.Number(name)].wait(r.Context(), name, wait, look)
+	return fetched, err
+}
+
+// giveBack puts jobs back whose client has gone, or whose token has, while they were fetched.
+func (h *Handlers) giveBack(r *http.Request, fetched []jobs.Job) {
+	for _, job := range fetched {
+		err := h.stores.Of(job.Type).Return(context.WithoutCancel(r.Context()), job, h.Now())
+		if err != nil {
+			h.Log.Warn("a fetched job could not be put back, and waits for its deadline",
+				"job", job.ID.String(), "type", string(job.Type), "error", err)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/web/webtest"
 )
 
 func TestJobsAreFetched(t *testing.T) {
@@ -110,4 +111,35 @@ func TestAFetchMayTakeLongerThanOtherRequests(t *testing.T) {
 	assert.Zero(t, deadline(0), "it is the server's")
 	assert.GreaterOrEqual(t, deadline(wait).Sub(started), 30*time.Second+wait)
 	assert.GreaterOrEqual(t, time.Since(started), wait)
+}
+
+// TestAWaitingFetchEndsWithItsToken removes the token of a client that waits: in this process, and
+// as another one does.
+func TestAWaitingFetchEndsWithItsToken(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		for name, remove := range map[string]func(){
+			"here":      func() { a.RequireDone(rootKey, "DELETE", "/api_tokens/"+bob, "") },
+			"elsewhere": func() { require.NoError(t, a.DeleteToken(t.Context(), bob)) },
+		} {
+			require.NoError(t, a.PutToken(t.Context(), bob, "bob"))
+			fetched := make(chan int, 1)
+			body := webtest.NewSignal(`{"wait":30000}`)
+			go func() {
+				r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/jobs/ship/fetch", body)
+				a.Authorize(r, bob)
+				w := httptest.NewRecorder()
+				a.Handler.ServeHTTP(w, r)
+				fetched <- w.Code
+			}()
+			<-body.Ended
+			remove()
+			assert.Equal(t, 401, <-fetched, name)
+		}
+		path := a.put("ship", 1)
+		assert.Equal(t, "queued", a.show(path).Status)
+		assert.Equal(t, 3, a.fetch("ship"), "it is another's")
+		storetest.RequireAllSound(t, a.Stores)
+	})
 }

@@ -157,12 +157,15 @@ func (h *Handlers) respondChanged(
 		h.Fail(w, r, err)
 		return
 	}
+	r, release := h.Hold(r)
+	defer release()
 	label = h.rest(r.Context(), label, wait)
 	rest.WriteJSON(w, status, changedView{jsontext.Value(label.Metadata), label.State})
 }
 
 // rest returns a label when it has come to rest, or the time is over. The change that it comes from
-// is stored: if the label cannot be read again, it is as it was then.
+// is stored: if the label cannot be read again, or the client's token is removed meanwhile, it is as
+// it was then.
 func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Duration) machines.Label {
 	if label.Resting || wait == 0 {
 		return label

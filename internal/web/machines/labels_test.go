@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/web/webtest"
 )
 
 // TestLifeOfALabel creates a label, opens its gate, and deletes it.
@@ -304,4 +305,33 @@ func TestManyChangesOfOneLabelAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	assert.Len(t, a.show(one).Metadata, changes)
+}
+
+// TestAWaitForALabelEndsWithItsToken removes the token of a client that waits for a worker, which
+// does not come.
+func TestAWaitForALabelEndsWithItsToken(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.apply(a.journey())
+	a.require(201, "POST", labels+"one?wait=0", `{"metadata":{"go":true}}`)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"PATCH", labels + "one?wait=10000", `{"metadata":{"go":true,"n":1}}`, 200}, // it is stored
+		{"POST", labels + "one/evaluate?wait=10000", ``, 401},
+	} {
+		require.NoError(t, a.PutToken(t.Context(), webtest.Bob, "bob"))
+		body := webtest.NewSignal(c.body)
+		served := make(chan int, 1)
+		go func() {
+			r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, body)
+			a.Authorize(r, webtest.Bob)
+			w := httptest.NewRecorder()
+			a.Handler.ServeHTTP(w, r)
+			served <- w.Code
+		}()
+		<-body.Ended
+		require.NoError(t, a.DeleteToken(t.Context(), webtest.Bob))
+		assert.Equal(t, c.status, <-served, c.path)
+	}
 }

@@ -43,6 +43,8 @@ func (h *Handlers) postEvaluate(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
+	r, release := h.Hold(r)
+	defer release()
 	err := h.RefuseBody(w, r)
 	var view dryRunView
 	if err == nil {
@@ -53,6 +55,8 @@ func (h *Handlers) postEvaluate(w http.ResponseWriter, r *http.Request) {
 
 // step has a worker look at a label, and responds with the label after that.
 func (h *Handlers) step(w http.ResponseWriter, r *http.Request, ask func(*machines.Label, *machines.Definitions) error) {
+	r, release := h.Hold(r)
+	defer release()
 	q := rest.ReadQuery(r)
 	isTrue(q, "dry_run")
 	wait, leave := h.readWait(r, q)
@@ -76,6 +80,9 @@ func (h *Handlers) step(w http.ResponseWriter, r *http.Request, ask func(*machin
 	}
 	if err == nil {
 		label, definitions, err = h.labels(r).Rest(r.Context(), label.Machine, label.Name, wait)
+	}
+	if err == nil {
+		err = context.Cause(r.Context()) // the label as it is now is not for a removed token
 	}
 	h.respondLabel(w, r, &label, definitions, err)
 }

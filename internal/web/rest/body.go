@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/server"
@@ -19,6 +20,9 @@ const (
 	// events with URLs of 1,024 characters and 64 bytes of data fit.
 	MaxLongBody = 4 << 20
 )
+
+// SlowBody is how long a body may take to arrive before its client's token is checked again.
+const SlowBody = 100 * time.Millisecond
 
 // ReadBody reads a request's body, of at most maxArray bytes if it is an array, and of at most
 // maxValue if not. The caller must release it to s.Buffers. The error is a [bus.Invalid] or a
@@ -45,15 +49,22 @@ func (s *Service) ReadBody(w http.ResponseWriter, r *http.Request, maxValue, max
 }
 
 // ReadText reads a request's body, of at most maxBytes, which need not be JSON. The caller must
-// release it to s.Buffers. The error is a [Problem].
+// release it to s.Buffers. The error is a [Problem], or [auth.ErrRefused].
 func (s *Service) ReadText(w http.ResponseWriter, r *http.Request, maxBytes int) ([]byte, error) {
 	body := r.Body
 	if r.ContentLength < 0 || r.ContentLength > int64(maxBytes) { // else it ends by itself
 		body = http.MaxBytesReader(w, body, int64(maxBytes))
 	}
+	began := time.Now()
 	text, err := s.Buffers.Read(body)
 	if err != nil {
 		return nil, unread(w, err)
+	}
+	if time.Since(began) > SlowBody { // its token may have been removed meanwhile
+		if err := s.Auth.Confirm(r.Context(), Caller(r)); err != nil {
+			s.Buffers.Release(text)
+			return nil, err
+		}
 	}
 	return text, nil
 }

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,10 +18,12 @@ import (
 
 // Fail responds with an error.
 func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	left := context.Cause(r.Context())
+	if left != nil && !errors.Is(left, auth.ErrRefused) {
 		return // the client has left: nobody reads a response, and nothing has failed
 	}
-	if errors.Is(err, bus.ErrTokenUnknown) && !Caller(r).Root { // it was removed a moment ago
+	unknown := errors.Is(err, bus.ErrTokenUnknown) && !Caller(r).Root
+	if left != nil || unknown || errors.Is(err, auth.ErrRefused) { // the token was removed a moment ago
 		s.challenge(w, r, auth.ErrRefused)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -220,4 +221,26 @@ func EventsText(first, last int) string {
 		events = append(events, EventText(i))
 	}
 	return "[" + strings.Join(events, ",") + "]"
+}
+
+// Signal is a body of a request that closes Ended when it has been read to its end: then the request
+// is authenticated.
+type Signal struct {
+	io.Reader
+	Ended chan struct{}
+	once  sync.Once
+}
+
+// NewSignal makes a body.
+func NewSignal(text string) *Signal {
+	return &Signal{Reader: strings.NewReader(text), Ended: make(chan struct{})}
+}
+
+// Read implements [io.Reader].
+func (s *Signal) Read(to []byte) (n int, err error) {
+	n, err = s.Reader.Read(to)
+	if err == io.EOF {
+		s.once.Do(func() { close(s.Ended) })
+	}
+	return n, err
 }
