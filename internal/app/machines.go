@@ -19,8 +19,8 @@ import (
 )
 
 // loadMachines reads the configured definitions of state machines; nil if there are none. It fails
-// with a [ConfigError] that has all that is wrong.
-func loadMachines(names []string) (*machines.Definitions, error) {
+// with a [ConfigError] that has all that is wrong, and logs the warnings.
+func loadMachines(names []string, log *slog.Logger) (*machines.Definitions, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -32,7 +32,10 @@ func loadMachines(names []string) (*machines.Definitions, error) {
 		}
 		files = append(files, definition.File{Name: name, Content: text})
 	}
-	definitions, _, err := definition.Load(files...)
+	definitions, warnings, err := definition.Load(files...)
+	for _, w := range warnings {
+		log.Warn("ROUTEMASTER_MACHINES: " + w.String())
+	}
 	if err == nil {
 		definitions.Source, err = definition.Merged(files...)
 	}

@@ -52,7 +52,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	if err != nil {
 		return err
 	}
-	definitions, err := loadMachines(c.Machines)
+	definitions, err := loadMachines(c.Machines, log)
 	if err != nil {
 		return err
 	}

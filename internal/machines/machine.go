@@ -215,6 +215,17 @@ type WebhookRule struct {
 	Headers map[string]string
 }
 
+// plainLabels stand for a label when a rule is matched.
+var plainLabels = []LabelName{"label", "0"}
+
+// Holds reports whether the headers are for the webhook of a label, whose URL is a template. The
+// pattern has to match its URL, and also that of a plain label: the headers may be credentials, and
+// a client that names a label like the host of another service must not have them sent.
+func (r *WebhookRule) Holds(template string, machine Name, label LabelName) bool {
+	matches := func(label LabelName) bool { return r.Match.MatchString(ExpandURL(template, machine, label)) }
+	return matches(label) && slices.ContainsFunc(plainLabels, matches)
+}
+
 // Publish says where the moves of a machine are published.
 type Publish struct {
 	Topic bus.TopicName `json:"topic"`

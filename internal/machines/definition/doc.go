@@ -52,7 +52,16 @@ const MaxBytes = document.MaxBytes
 // Load reads a definition. Several files are layers, of which earlier ones win. It fails with
 // [Errors]. Warnings come with and without an error.
 func Load(files ...File) (*machines.Definitions, []Warning, error) {
-	l := &loader{document.Read(files...)}
+	return load(&loader{Document: document.Read(files...)})
+}
+
+// LoadApplied reads a definition that was applied, perhaps by an earlier version of this program:
+// what that did not refuse is a warning.
+func LoadApplied(file File) (*machines.Definitions, []Warning, error) {
+	return load(&loader{Document: document.Read(file), applied: true})
+}
+
+func load(l *loader) (*machines.Definitions, []Warning, error) {
 	if l.Root == nil {
 		return nil, nil, l.Err()
 	}
@@ -79,4 +88,8 @@ func Merged(files ...File) ([]byte, error) {
 }
 
 // loader makes definitions of a document.
-type loader struct{ *document.Document }
+type loader struct {
+	*document.Document
+	// applied is whether the definition was applied before.
+	applied bool
+}

@@ -257,8 +257,24 @@ func (l *loader) pattern(v *document.Value) *regexp.Regexp {
 	if wrong, ok := errors.AsType[*syntax.Error](err); ok {
 		at := l.Within(v, max(0, strings.Index(source, wrong.Expr)))
 		l.Refuse(at, "match is not a regular expression that RE2 knows: %s: %q", wrong.Code, wrong.Expr)
+	} else if tree, err := syntax.Parse(source, syntax.Perl); err == nil && !isAnchored(tree) {
+		l.Warn(v.Place, `match %q is not anchored: it also matches a URL that has this in its path; begin it with `+
+			`the scheme and the host, as in ^https://app\.example/`, source)
 	}
 	return pattern
+}
+
+// isAnchored reports whether a regular expression only matches from the beginning of a text.
+func isAnchored(tree *syntax.Regexp) bool {
+	switch tree.Op {
+	case syntax.OpBeginText:
+		return true
+	case syntax.OpConcat, syntax.OpCapture, syntax.OpPlus:
+		return len(tree.Sub) > 0 && isAnchored(tree.Sub[0])
+	case syntax.OpAlternate:
+		return !slices.ContainsFunc(tree.Sub, func(s *syntax.Regexp) bool { return !isAnchored(s) })
+	}
+	return false
 }
 
 func (l *loader) publish(v *document.Value) *machines.Publish {
@@ -296,6 +312,8 @@ func (l *loader) eventURL(v *document.Value) string {
 	}
 	if _, err := bus.ParseHTTPS(withNames(source)); err != nil {
 		l.Refuse(v.Place, "the url of an event %s", err)
+	} else {
+		l.checkHost(v, "the url of an event")
 	}
 	return source
 }

@@ -266,3 +266,48 @@ func TestCirclesOfMachines(t *testing.T) {
 	assert.Regexp(t, `^a.yaml:4:5: machines may set off one another for ever: .*a publishes y, which b hears`, found[0])
 	assert.Contains(t, found[0], "c publishes x, which a hears")
 }
+
+func TestALabelChoosesNoHost(t *testing.T) {
+	text := func(url string) string {
+		return "state_machines: {m: {feeds: [{name: f, url: \n" + url + "}], states: [{gate: g, exit_condition: true}]}}"
+	}
+	for url, at := range map[string]string{
+		"'http://<label>'":                "2:9",
+		"'https://a.<label>.example/x'":   "2:12",
+		"'https://<label>:x@a.example/'":  "2:10",
+		"'https://a.example:<label>?x=1'": "",
+	} {
+		got := problems(t, text(url))
+		require.Len(t, got, 1, url)
+		assert.True(t, strings.HasPrefix(got[0], at), got[0])
+		if at == "" { // it is no port
+			continue
+		}
+		assert.Contains(t, got[0], "must not have <label> before its path")
+		_, warnings, err := definition.LoadApplied(files(text(url))[0])
+		require.NoError(t, err, "it was applied by an earlier version")
+		assert.Len(t, warnings, 1)
+	}
+	for _, url := range []string{"'https://a.example/<label>'", "'https://<state_machine>.example?<label>'", "'https://a#<label>'"} {
+		assert.Empty(t, problems(t, text(url)), url)
+	}
+	got := problems(t, "state_machines: {m: {publish: {topic: t, url: 'https://<label>.example/'}, states: [{gate: g, exit_condition: true}]}}")
+	require.Len(t, got, 1)
+	assert.Contains(t, got[0], "the url of an event must not have <label>")
+}
+
+func TestAPatternWithoutAnAnchorIsAWarning(t *testing.T) {
+	for pattern, anchored := range map[string]bool{
+		`a\.example`: false, `.*a`: false, `^http://a|b`: false, `(?m)^a`: false, `a^`: false,
+		`^https://a/`: true, `\Ahttps://a/`: true, `(?i)^https://(a|b)/`: true, `^http://a/|^http://b/`: true, `(^http://a/)`: true,
+	} {
+		_, warnings, err := definition.Load(files("state_machines: {m: {webhooks: [\n{match: '" + pattern +
+			"', headers: {A: b}}], states: [{gate: g, exit_condition: true}]}}")...)
+		require.NoError(t, err)
+		assert.Equal(t, anchored, len(warnings) == 0, pattern)
+		for _, w := range warnings {
+			assert.True(t, strings.HasPrefix(w.String(), "a.yaml:2:9: match "), w.String())
+			assert.Contains(t, w.Message, `^https://app\.example/`)
+		}
+	}
+}

@@ -164,8 +164,30 @@ func (l *loader) url(v *document.Value, what string) string {
 	u, err := url.Parse(withNames(source))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		l.Refuse(v.Place, "%s must be an http or https URL with a host, as in https://app.example/users/<label>", what)
+	} else {
+		l.checkHost(v, what)
 	}
 	return source
+}
+
+// checkHost refuses a URL whose host, user or port has the name of a label: the client that makes
+// the label would choose where requests go.
+func (l *loader) checkHost(v *document.Value, what string) {
+	scheme, rest, _ := strings.Cut(v.Text, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	authority, _, _ = strings.Cut(authority, "?")
+	authority, _, _ = strings.Cut(authority, "#")
+	at := strings.Index(authority, "<label>")
+	if at < 0 {
+		return
+	}
+	at += len(scheme + "://")
+	report := l.Refuse
+	if l.applied {
+		report = l.Warn
+	}
+	report(l.Within(v, at), "%s must not have <label> before its path: a client would choose the host; "+
+		"put it into the path, as in https://app.example/users/<label>", what)
 }
 
 // condition reads an exit condition.

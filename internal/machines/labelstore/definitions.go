@@ -113,6 +113,6 @@ func readBesides(d *machines.Definitions, fields map[string]string) error {
 
 // load reads definitions from the YAML of all of them.
 func load(source []byte) (*machines.Definitions, error) {
-	d, _, err := definition.Load(definition.File{Name: "definitions", Content: source})
+	d, _, err := definition.LoadApplied(definition.File{Name: "definitions", Content: source})
 	return d, err
 }

@@ -65,7 +65,7 @@ func (r *Runner) send(ctx context.Context, m *machines.Machine, a *machines.Acti
 	header := http.Header{"Content-Type": {"application/json"}, IdempotencyHeader: {label.IdempotencyToken()}}
 	tracing.Propagate(ctx, header)
 	for _, rule := range m.Webhooks {
-		if rule.Match.MatchString(url) {
+		if rule.Holds(a.Webhook, label.Machine, label.Name) {
 			for name, value := range rule.Headers {
 				header.Set(name, value)
 			}
