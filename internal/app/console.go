@@ -25,7 +25,7 @@ func addConsole(to *web.Config, c Config, st *store.Store, live *samples.Live, l
 		return console.New(console.Config{
 			RootKey: c.RootKey, Name: c.AppName, Environment: c.Env, Version: Version(),
 			ReadOnly: c.Console == "read-only", Secure: c.ForceTLS,
-			Sessions: sessions, Bodies: bodies, Live: live, Log: log, Now: c.clock.Now,
+			Sessions: sessions, Guesses: to.Guesses, Bodies: bodies, Live: live, Log: log, Now: c.clock.Now,
 		}, api)
 	}
 }

@@ -75,7 +75,7 @@ var plan = []room{
 	{"web", "bus overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
 	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
-	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped"},
+	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped web/auth"},
 	{"console/consoletest", "bus wire overview rdb seal store store/storetest machines/labelstore machines/runner machines/machinestest outbound web web/webtest console"},
 	{"selfsigned", ""},
 	{"terminal", ""},
@@ -124,7 +124,7 @@ var libraries = map[string]string{
 	"golang.org/x/sync/":                   "store/stores machines/topics bench cmd/rtm",
 	"golang.org/x/sys/":                    "tail",
 	"golang.org/x/term":                    "terminal",
-	"golang.org/x/time/":                   "console",
+	"golang.org/x/time/":                   "web/auth",
 }
 
 // forTests is what only tests and the packages that help them import.

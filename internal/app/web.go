@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/web"
+	"routemaster/internal/web/auth"
 	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/machines"
 	"routemaster/internal/web/queues"
@@ -29,6 +30,9 @@ const webConnections = 32
 // clockTimeout bounds how long web waits for the time of Redis before it serves. While Redis is
 // away nothing is stored, so that a time does not matter.
 const clockTimeout = time.Second
+
+// minRootKey is how many characters the root key should have.
+const minRootKey = 16
 
 // RunWeb serves the API on the configured port until the context is done.
 func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
@@ -73,6 +77,10 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer obs.stop()
+	if len(c.RootKey) < minRootKey {
+		log.Warn(fmt.Sprintf("ROUTEMASTER_ROOT_KEY has fewer than %d characters, and may be guessed: set a longer one, "+
+			"such as openssl rand -hex 32 prints", minRootKey))
+	}
 	in := ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer, Now: c.clock.Now})
 	feeds := newClient(c, c.CallbackDeny, 0)
 	defer feeds.Close()
@@ -83,6 +91,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	live := samples.NewLive(newCollector(c, all, labels))
 	config := web.Config{
 		RootKey:        c.RootKey,
+		Guesses:        auth.NewGuesses(),
 		NonceTTL:       c.NonceTTL,
 		IdempotencyTTL: c.IdempotencyTTL,
 		MaxEventData:   c.MaxEventData,

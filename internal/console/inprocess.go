@@ -10,6 +10,7 @@ import (
 	"routemaster/client"
 	"routemaster/internal/activity"
 	"routemaster/internal/console/page"
+	"routemaster/internal/web/auth"
 )
 
 // inProcess sends requests to a handler in this process, on behalf of a request for a page.
@@ -23,7 +24,7 @@ type inProcess struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	in := r.Clone(activity.InConsole(r.Context(), t.person))
+	in := r.Clone(auth.Uncounted(activity.InConsole(r.Context(), t.person)))
 	in.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
 	in.RequestURI, in.Host, in.RemoteAddr = in.URL.RequestURI(), t.of.Host, t.of.RemoteAddr
 	in.Header.Set(requestID, t.id)

@@ -18,10 +18,6 @@ import (
 )
 
 const (
-	// loginsPerSecond is how many wrong logins this process answers in a second.
-	loginsPerSecond = 5
-	// loginWait is how long a wrong login waits for its turn at most.
-	loginWait = 2 * time.Second
 	// refusalDelay is how long the answer to a wrong login takes.
 	refusalDelay = 300 * time.Millisecond
 	// failedLoginsInterval is the pause between two lines of the log about failed logins.
@@ -117,9 +113,7 @@ func (s *server) isWhole(w http.ResponseWriter, r *http.Request, who caller, sec
 // slowDown has a wrong login wait, and returns what it is refused with.
 func (s *server) slowDown(w http.ResponseWriter, r *http.Request) error {
 	s.failed.add(s.Log, s.Now())
-	turn, cancel := context.WithTimeout(r.Context(), loginWait)
-	defer cancel()
-	if s.logins.Wait(turn) != nil {
+	if s.Guesses.Wait(r.Context(), r.RemoteAddr) != nil {
 		w.Header().Set("Retry-After", "2")
 		return page.Refuse(http.StatusTooManyRequests, "", "too many wrong logins at once; try again in a moment")
 	}

@@ -6,18 +6,18 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/pages"
 	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
+	"routemaster/internal/web/auth"
 )
 
 // root is where the console is mounted.
@@ -51,6 +51,8 @@ type Config struct {
 	Sessions *session.Store
 	// Bodies are what forms are read into.
 	Bodies Bodies
+	// Guesses slow down wrong logins, together with wrong credentials for the API.
+	Guesses *auth.Guesses
 	// Live may be nil: then there are no figures.
 	Live Live
 	Log  *slog.Logger
@@ -64,7 +66,6 @@ type server struct {
 	views  views
 	assets *assets
 	nav    []page.Page
-	logins *rate.Limiter
 	failed failedLogins
 	tails  tails
 	onces  onces
@@ -76,9 +77,10 @@ type server struct {
 func New(c Config, api http.Handler) http.Handler {
 	assets := newAssets()
 	all := pages.All()
+	c.Guesses = cmp.Or(c.Guesses, auth.NewGuesses())
 	s := &server{
 		Config: c, api: api, assets: assets, views: parseViews(all, assets),
-		logins: rate.NewLimiter(loginsPerSecond, loginsPerSecond), tails: tails{open: map[string]int{}},
+		tails: tails{open: map[string]int{}},
 		onces: onces{all: map[string]*once{}},
 	}
 	mux := http.NewServeMux()

@@ -37,6 +37,8 @@ import (
 type Config struct {
 	// RootKey is the operator's key.
 	RootKey string
+	// Guesses, if given, slow down wrong credentials, here and in the console.
+	Guesses *auth.Guesses
 	// NonceTTL is how long a Digest nonce is valid.
 	NonceTTL time.Duration
 	// IdempotencyTTL is how long an idempotency key is remembered, unless the request says how
@@ -107,7 +109,7 @@ func New(
 	first := all.First()
 	noteUses := func(ctx context.Context, used map[bus.Token]time.Time) error { return lastuse.Note(ctx, first, used) }
 	service := &rest.Service{
-		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses}, all, log, now),
+		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses, Guesses: config.Guesses}, all, log, now),
 		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
 		Activity: activity.New(first.Partition(), log),

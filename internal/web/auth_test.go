@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -59,4 +60,34 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.Handler.ServeHTTP(w, r)
 	assert.Equal(t, 401, w.Code)
+}
+
+// TestGuessesGet429 sends wrong credentials, all at once, and right ones from the same address.
+func TestGuessesGet429(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "wrong credentials are counted in the process")
+	a := newAPI(t, rdbtest.Embedded(t))
+	const guesses = 100
+	answers := make(chan *httptest.ResponseRecorder, guesses)
+	for range guesses {
+		go func() {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/pulse", nil)
+			r.SetBasicAuth("guess", "")
+			w := httptest.NewRecorder()
+			a.Handler.ServeHTTP(w, r)
+			answers <- w
+		}()
+	}
+	a.RequireDone(alice, "GET", "/pulse", "")
+	slowed := 0
+	for range guesses {
+		w := <-answers
+		if w.Code == http.StatusUnauthorized {
+			continue
+		}
+		slowed++
+		require.Equal(t, http.StatusTooManyRequests, w.Code)
+		assert.Equal(t, "1", w.Header().Get("Retry-After"))
+		assert.Contains(t, w.Body.String(), `"id":"too_many_wrong_credentials"`)
+	}
+	assert.Positive(t, slowed)
 }

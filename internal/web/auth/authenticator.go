@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -54,6 +55,8 @@ type Config struct {
 	RootKey string
 	// NonceTTL is how long a Digest nonce is valid.
 	NonceTTL time.Duration
+	// Guesses, if given, are those of the process.
+	Guesses *Guesses
 	// NoteUses, if given, stores when tokens were last used.
 	NoteUses func(context.Context, map[bus.Token]time.Time) error
 }
@@ -64,6 +67,7 @@ type Authenticator struct {
 	tokens   *tokenCache
 	digester *digester
 	refused  *refusalLog
+	guesses  *Guesses
 }
 
 // New makes an authenticator.
@@ -75,6 +79,7 @@ func New(config Config, tokens TokenStore, log *slog.Logger, now func() time.Tim
 		tokens:   cache,
 		digester: newDigester(config.RootKey, config.NonceTTL, now),
 		refused:  &refusalLog{log: log},
+		guesses:  cmp.Or(config.Guesses, NewGuesses()),
 	}
 }
 
@@ -88,12 +93,19 @@ func (a *Authenticator) Run(ctx context.Context) {
 }
 
 // Authenticate returns the client that a request's credentials name, in either scheme. The error is
-// [ErrRefused], [ErrStaleNonce], [bus.ErrUnavailable], or the context's.
+// [ErrRefused], [ErrGuesses], [ErrStaleNonce], [bus.ErrUnavailable], or the context's. It finds out
+// first whether they are right: those who guess are slowed down, and keep no others out.
 func (a *Authenticator) Authenticate(r *http.Request) (Client, error) {
 	header := r.Header.Get("Authorization")
 	client, err := a.check(r, header)
-	if err == ErrRefused && header != "" {
-		a.refused.add(r.RemoteAddr)
+	if err != ErrRefused || header == "" { // a client may ask for a challenge first
+		return client, err
+	}
+	a.refused.add(r.RemoteAddr)
+	if r.Context().Value(uncounted{}) == nil {
+		if slow := a.guesses.Wait(r.Context(), r.RemoteAddr); slow != nil {
+			return client, slow
+		}
 	}
 	return client, err
 }

@@ -64,7 +64,8 @@ func TestWhatIsHeldEndsWithItsToken(t *testing.T) {
 		a.TokensChanged() // it was this process
 		<-other.Done()
 		assert.Equal(t, before, time.Now(), "at once")
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + time.Millisecond) // no read begins now
+		synctest.Wait()
 		for _, still := range []context.Context{renewed, root} {
 			assert.NoError(t, still.Err())
 		}

@@ -20,6 +20,10 @@ func (s *Service) Authenticate(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		case errors.Is(err, auth.ErrRefused) || errors.Is(err, auth.ErrStaleNonce):
 			s.challenge(w, r, err)
+		case errors.Is(err, auth.ErrGuesses):
+			w.Header().Set("Connection", "close") // each guess has to begin with another
+			writeProblem(w, r, Problem{Status: http.StatusTooManyRequests, ID: "too_many_wrong_credentials", Detail: "these credentials are wrong, " +
+				"and more wrong ones come from this address, or from all, than are answered: send the right ones, which are never held up"})
 		default:
 			s.Fail(w, r, err)
 		}
