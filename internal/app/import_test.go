@@ -72,7 +72,8 @@ var plan = []room{
 	{"console/static", ""},
 	{"console/markup", "overview format console/static"},
 	{"console/gzipped", ""},
-	{"web", "bus overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
+	{"web/auth", "bus"},
+	{"web", "web/auth bus overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
 	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped web/auth"},
@@ -82,7 +83,7 @@ var plan = []room{
 	{"top", "client bus overview format terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client freeport rdb overview overview/samples selfsigned store"}, // it measures from outside, and makes a bus on a cluster, and a history
-	{"app", "bus clock overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web console"},
+	{"app", "bus clock overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web web/auth console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only

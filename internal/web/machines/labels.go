@@ -164,8 +164,8 @@ func (h *Handlers) respondChanged(
 }
 
 // rest returns a label when it has come to rest, or the time is over. The change that it comes from
-// is stored: if the label cannot be read again, or the client's token is removed meanwhile, it is as
-// it was then.
+// is stored: if the label cannot be read again, or the client's token is removed meanwhile, it is
+// as it was then.
 func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Duration) machines.Label {
 	if label.Resting || wait == 0 {
 		return label

@@ -30,9 +30,9 @@ func (s *Service) Authenticate(next http.Handler) http.Handler {
 	})
 }
 
-// Hold is for a request whose answer waits for long, or is a stream. The context of the request that
-// it returns also ends when the token is removed, within a second; [Service.Fail] then responds with
-// 401. Release must be called when the request ends. See [auth.Authenticator.Hold].
+// Hold is for a request whose answer waits for long, or is a stream. The context of the request
+// that it returns also ends when the token is removed, within a second; [Service.Fail] then
+// responds with 401. Release must be called when the request ends. See [auth.Authenticator.Hold].
 func (s *Service) Hold(r *http.Request) (held *http.Request, release func()) {
 	ctx, release := s.Auth.Hold(r.Context(), Caller(r))
 	return r.WithContext(ctx), release

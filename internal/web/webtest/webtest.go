@@ -223,8 +223,8 @@ func EventsText(first, last int) string {
 	return "[" + strings.Join(events, ",") + "]"
 }
 
-// Signal is a body of a request that closes Ended when it has been read to its end: then the request
-// is authenticated.
+// Signal is a body of a request that closes Ended when it has been read to its end: then the
+// request is authenticated.
 type Signal struct {
 	io.Reader
 	Ended chan struct{}
