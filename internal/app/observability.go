@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"time"
 
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/rdb"
