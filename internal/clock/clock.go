@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Tolerance is how far a process's clock may be from that of Redis. Within it, the process goes by
+// Tolerance is how far a process's clock may be from Redis' clock. Within it, the process goes by
 // its own.
 const Tolerance = 5 * time.Second
 
@@ -61,7 +61,7 @@ type state int
 
 const (
 	agreeing  state = iota // with the clock of Redis
-	corrected              // the clock goes by that of Redis
+	corrected              // the clock goes by Redis' clock
 	kept                   // the clock of Redis was set, and this one goes on as before
 )
 
@@ -90,7 +90,7 @@ func (c *Clock) Now() time.Time {
 // Wall is what the host's clock shows.
 func (c *Clock) Wall() time.Time { return c.wall() }
 
-// Ahead is how far the host's clock was ahead of that of Redis when it was measured last; 0 before.
+// Ahead is how far the host's clock was ahead of Redis' clock when it was measured last; 0 before.
 func (c *Clock) Ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *Clock) Ahead() time.Duration {
 	return c.last.wall.Sub(c.last.redis)
 }
 
-// Agrees reports whether the host's clock is known to be within the tolerance from that of Redis,
+// Agrees reports whether the host's clock is known to be within the tolerance from Redis' clock,
 // and has been for so long that other processes' times can be relied on.
 func (c *Clock) Agrees() bool {
 	c.mu.Lock()
@@ -109,7 +109,7 @@ func (c *Clock) Agrees() bool {
 	return c.agrees && now-c.agreed >= agreedFor && now-c.last.mono <= agreesFor
 }
 
-// Measure compares the clock with that of Redis, which ask returns in one round trip. It returns
+// Measure compares the clock with Redis' clock, which ask returns in one round trip. It returns
 // the error of ask.
 func (c *Clock) Measure(ask func() (time.Time, error)) error {
 	c.mu.Lock()
@@ -170,12 +170,12 @@ func (c *Clock) say(next state, ahead time.Duration) {
 	by := slog.Duration("ahead", ahead.Round(time.Millisecond))
 	switch next {
 	case corrected:
-		c.log.Error("the clock of this host is off from that of redis: this process goes by that of redis, "+
+		c.log.Error("the clock of this host is off from redis' clock: this process goes by redis' clock, "+
 			"and requeues no jobs of dead workers; synchronize the clocks", by)
 	case kept:
 		c.log.Error("the clock of redis was set, or another redis with another clock took over: this process goes on "+
 			"by its own, and requeues no jobs of dead workers; synchronize the clocks before you start it again", by)
 	case agreeing:
-		c.log.Info("the clock of this host agrees with that of redis again", by)
+		c.log.Info("the clock of this host agrees with redis' clock again", by)
 	}
 }

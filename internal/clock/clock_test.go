@@ -23,7 +23,7 @@ type hosts struct {
 
 var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
-// newHosts has a process's clock that is ahead of that of Redis, and was measured so often as
+// newHosts has a process's clock that is ahead of Redis' clock, and was measured so often as
 // others' times need.
 func newHosts(t *testing.T, ahead time.Duration) *hosts {
 	h := &hosts{t: t, wall: noon.Add(ahead), redis: noon}
@@ -84,12 +84,12 @@ func TestBeyondTheToleranceThatOfRedisCounts(t *testing.T) {
 		assert.Equal(t, ahead, h.clock.Ahead())
 		h.beat(10)
 		h.require(0, false)
-		assert.Equal(t, 1, h.logged("this process goes by that of redis"), "once a change")
+		assert.Equal(t, 1, h.logged("this process goes by redis' clock"), "once a change")
 
 		h.wall = h.redis // it is synchronized
 		h.require(0, false)
 		h.measure()
-		assert.Equal(t, 1, h.logged("agrees with that of redis again"))
+		assert.Equal(t, 1, h.logged("agrees with redis' clock again"))
 		h.pass(9 * time.Second)
 		h.require(0, false)
 		h.pass(time.Second)
@@ -114,7 +114,7 @@ func TestAHostsClockIsSet(t *testing.T) {
 		h.require(0, true)
 		h.beat(1)
 		h.require(0, false)
-		assert.Equal(t, 1, h.logged("this process goes by that of redis"))
+		assert.Equal(t, 1, h.logged("this process goes by redis' clock"))
 		h.wall = h.wall.Add(-by)
 		h.beat(3)
 		h.require(0, true)

@@ -24,10 +24,9 @@ const dropTimeout = 2 * time.Second
 // Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
 // It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
 // the high mark even then, it drops the spares in the same way, then the oldest events of
-// histories, then the oldest dead letters, and last batches: the oldest of the client that takes most,
-// until another takes more. Before all that it drops
-// the batches, dead letters and histories that need not be kept, whatever Redis uses. It is the
-// handler of [bus.JobAutodrop].
+// histories, then the oldest dead letters, and last batches: the oldest of the client that has most
+// queued, until another has more. Before all that it drops the batches, dead letters and histories
+// that need not be kept, whatever Redis uses. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
 	m.dropExpired(ctx)
 	m.trimLetters(ctx)
@@ -149,8 +148,8 @@ func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, 
 	return true, nil
 }
 
-// dropBatches drops the oldest batches of the client that takes most. It reports whether none is
-// left of any.
+// dropBatches drops the oldest batches of the client that has most queued, a slice at a time. It
+// reports whether none is left of any.
 func (m *Maintenance) dropBatches(ctx context.Context, d *drop) (noneLeft bool, err error) {
 	queues, err := m.queues(ctx)
 	if err != nil {

@@ -62,7 +62,7 @@ func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryL
 // Tidy has the counters of others removed, too, once their names are gone.
 func (m *Maintenance) Tidy(counters Named) { m.tidier.Add(counters) }
 
-// ScrubWhile has workers taken for dead only while the clock agrees with that of Redis. It must be
+// ScrubWhile has workers taken for dead only while the clock agrees with Redis' clock. It must be
 // called before anything else.
 func (m *Maintenance) ScrubWhile(clockAgrees func() bool) { m.clockAgrees = clockAgrees }
 

@@ -37,7 +37,7 @@ var Definitions = []Definition{
 	{"next in a queue", "When the next job of the queue is due."},
 	{"due", "Deliveries that are due now or soon."},
 	{"heard of", "When the process last noted in Redis that it runs. After 30 s it is not listed any more."},
-	{"clock", "How far the clock of a process is ahead of that of Redis, as far as that is known."},
+	{"clock", "How far the clock of a process is ahead of Redis' clock, as far as that is known."},
 	{"fingerprint", "It stands for a token, which is not shown: the first 12 hexadecimal digits of a SHA-256 of it."},
 	{"publishes", "Topics whose publisher the client is."},
 	{"last used", "When a request last bore the token. It is noted once a minute."},

@@ -50,7 +50,7 @@ func TestAWorkerWhoseClockIsAnHourAhead(t *testing.T) {
 	ahead := bustest.StartProcess(t, "worker", "ROUTEMASTER_REDIS_URL="+redis.URL, "ROUTEMASTER_JOB_THREADS=2",
 		"ROUTEMASTER_MACHINE_THREADS=2", "DOWNSTREAM_URL="+service.URL, "DOWNSTREAM_WORKER_AUTH=s3cret", bustest.AheadVariable+"=1h")
 	require.Eventually(t, func() bool {
-		return strings.Contains(ahead.LogText(), "the clock of this host is off from that of redis")
+		return strings.Contains(ahead.LogText(), "the clock of this host is off from redis' clock")
 	}, bustest.WaitTimeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
 		return strings.Contains(b.Call(bustest.RootKey, "GET", "/overview", "", 200), "clocks-apart")

@@ -1,6 +1,6 @@
--- Drops the oldest batches of some subscribers with all that points to them, except those in flight,
--- and gap notices that wait: a notice of their loss would only take their place. Takes no memory
--- but for notices.
+-- Drops the oldest batches of some subscribers with all that points to them. Those in flight stay,
+-- and so do gap notices that wait: a notice of their loss would only take their place. Takes no
+-- memory but for notices.
 --
 -- ARGV     1 namespace, 2 max batches to drop, 3 number of events after which no more are dropped,
 --          4 now (ms), 5 first 16 characters of the UIDs of gap notices, 6 UID of the last batch

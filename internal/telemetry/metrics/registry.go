@@ -33,11 +33,11 @@ func (r *Registry) AddBus(all *stores.Stores, o BusOptions, now func() time.Time
 	r.MustRegister(newScrape(all, o, now))
 }
 
-// AddClock adds how far the clock of the process's host is ahead of that of Redis.
+// AddClock adds how far the clock of the process's host is ahead of Redis' clock.
 func (r *Registry) AddClock(ahead func() time.Duration) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: telemetry.Namespace, Name: "clock_ahead_seconds",
-		Help: "How far the clock of this process's host is ahead of that of Redis, as measured last; negative if it is behind.",
+		Help: "How far the clock of this process's host is ahead of Redis' clock, as measured last; negative if it is behind.",
 	}, func() float64 { return ahead().Seconds() }))
 }
 
