@@ -313,7 +313,7 @@ func TestAScrapeWorksWithoutRedis(t *testing.T) {
 
 // TestTheMetricsListenerHasProfilesOnAPrivateAddress also looks at who may read what.
 func TestTheMetricsListenerHasProfilesOnAPrivateAddress(t *testing.T) {
-	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.MetricService, c.Profiles = "none", true })
 	_, page := metricsPages(t, b)
 	for path, want := range map[string]int{"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/goroutine": 200, "/": 404} {
 		resp, err := b.Client.Get(strings.TrimSuffix(page, "/metrics") + path)

@@ -36,7 +36,7 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 
 	redis := rdbtest.Real(t)
 	variable := "ROUTEMASTER_REDIS_URL=" + redis.URL
-	web := bustest.StartProcess(t, "web", variable, "ROUTEMASTER_ROOT_KEY=a-long-secret")
+	web := bustest.StartProcess(t, "web", variable, "ROUTEMASTER_ROOT_KEY=a-long-enough-secret")
 	bustest.StartProcess(t, "worker", variable)
 	require.Contains(t, walk, "BUS=http://localhost:17890\n")
 	walk = strings.Replace(walk, "localhost:17890", web.Address(t), 1)

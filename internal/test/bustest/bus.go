@@ -25,7 +25,7 @@ import (
 )
 
 // RootKey is the root key of every bus for tests.
-const RootKey = "the-root-key"
+const RootKey = "the-root-key-of-tests"
 
 // WaitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that
 // long.
