@@ -98,7 +98,7 @@ func (s *server) common(v *page.Visit, p page.Page) (common, error) {
 	}
 	everybody := &page.Visit{
 		Visitor: page.Visitor{Root: v.Root}, Request: &http.Request{Method: http.MethodGet, URL: v.Request.URL},
-		Header: http.Header{}, Figures: v.Figures, Tracks: v.Tracks,
+		Header: http.Header{}, Figures: v.Figures, Tracks: v.Tracks, Now: s.Now,
 	}
 	data, err := s.load(everybody, p)
 	if err != nil {

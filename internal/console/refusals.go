@@ -40,7 +40,7 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request) {
 
 // refuseCrossOrigin answers a form that another site has sent, in the same way to everybody.
 func (s *server) refuseCrossOrigin(w http.ResponseWriter, r *http.Request) {
-	v := &page.Visit{Request: r, Header: w.Header(), Display: page.DisplayOf(nil), Secure: s.Secure}
+	v := &page.Visit{Request: r, Header: w.Header(), Display: page.DisplayOf(nil), Secure: s.Secure, Now: s.Now}
 	s.fail(w, v, nowhere(r), page.Refuse(http.StatusForbidden, "", "This was sent by another site, so nothing was done."))
 }
 

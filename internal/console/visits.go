@@ -27,7 +27,7 @@ func whoAmI(r *http.Request, c *client.Client) (who caller, err error) {
 
 // stranger is a visit of somebody who is not logged in.
 func (s *server) stranger(w http.ResponseWriter, r *http.Request) *page.Visit {
-	return &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
+	return &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure, Now: s.Now}
 }
 
 // visit finds out who looks at a page. The visitor is not logged in if the session has ended, or

@@ -156,12 +156,12 @@ func (m *Maintenance) dropBatches(ctx context.Context, d *drop) (noneLeft bool, 
 		return false, err
 	}
 	return m.dropSteps(ctx, d, func() (some bool, err error) {
-		dropped, err := m.dropFromLargest(ctx, &queues)
+		dropped, err := m.dropFromLargest(ctx, d, &queues)
 		for _, batch := range dropped {
 			d.batches++
 			d.events[batch.Subscriber] += batch.Events
 		}
-		return len(dropped) > 0, err
+		return len(queues) > 0, err
 	})
 }
 

@@ -197,7 +197,7 @@ func TestAutodropGivesWay(t *testing.T) {
 	fill(t, st, used(t, st)+2_000_000)
 	result := keeper.Autodrop(t.Context(), nil)
 	assert.Equal(t, clock, result.RetryAt)
-	rest, err := st.OldestBatches().Drop(t.Context(), clock)
+	rest, err := st.OldestBatches().Drop(t.Context(), clock, nil)
 	require.NoError(t, err)
 	assert.NotEmpty(t, rest, "it has not dropped all")
 }

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"routemaster/internal/bus"
@@ -12,9 +13,26 @@ import (
 
 // clientQueue is what is queued for one client, by all of its tokens.
 type clientQueue struct {
+	name   bus.ClientName
 	tokens []bus.Token
 	size   int64 // bytes of Redis, about
 	oldest *store.OldestBatches
+}
+
+// droppingFrom is how far autodrop has come with the batches of some tokens. The next run goes on
+// there: to pass older batches of others again, in each run, would take all of its time.
+type droppingFrom struct {
+	tokens []bus.Token
+	oldest *store.OldestBatches
+}
+
+// oldestOf returns the batches of a client's tokens, from where an earlier run has come to.
+func (m *Maintenance) oldestOf(q *clientQueue) *store.OldestBatches {
+	slices.Sort(q.tokens)
+	if before, ok := m.dropping[q.name]; ok && slices.Equal(before.tokens, q.tokens) && !before.oldest.Ended() {
+		return before.oldest
+	}
+	return m.store.OldestBatches(q.tokens...)
 }
 
 // queues returns what is queued for each client, and in the end, with the size 0, what is queued
@@ -38,30 +56,36 @@ func (m *Maintenance) queues(ctx context.Context) ([]*clientQueue, error) {
 		name := bus.PublicName(token, names[token])
 		q := byClient[name]
 		if q == nil {
-			q = &clientQueue{}
+			q = &clientQueue{name: name}
 			byClient[name], all = q, append(all, q)
 		}
 		q.tokens, q.size = append(q.tokens, token), q.size+size
 	}
 	for _, q := range all {
-		q.oldest = m.store.OldestBatches(q.tokens...)
+		q.oldest = m.oldestOf(q)
 	}
+	maps.DeleteFunc(m.dropping, func(name bus.ClientName, _ droppingFrom) bool { return byClient[name] == nil })
 	return append(all, last), nil
 }
 
 // dropFromLargest drops the oldest batches of the client for which most is queued, one slice, and
-// returns them: none if none is left of any client. It forgets the clients of which none is left,
-// and sizes what is left of the others, so that the next call may find another the largest.
-func (m *Maintenance) dropFromLargest(ctx context.Context, queues *[]*clientQueue) ([]store.DroppedBatch, error) {
+// returns them: none if none is left of any client, or the time of the run is over. It forgets the
+// clients of which none is left, and sizes what is left of the others, so that the next call may
+// find another the largest.
+func (m *Maintenance) dropFromLargest(ctx context.Context, d *drop, queues *[]*clientQueue) ([]store.DroppedBatch, error) {
 	for len(*queues) > 0 {
 		largest := slices.MaxFunc(*queues, func(a, b *clientQueue) int { return cmp.Compare(a.size, b.size) })
-		dropped, err := largest.oldest.Drop(ctx, m.now())
+		dropped, err := largest.oldest.Drop(ctx, m.now(), func() bool { return m.goesOn(d) })
 		if err != nil {
 			return nil, err
 		}
-		if len(dropped) > 0 {
+		if len(dropped) > 0 || !largest.oldest.Ended() {
+			if len(largest.tokens) > 0 {
+				m.dropping[largest.name] = droppingFrom{largest.tokens, largest.oldest}
+			}
 			return dropped, m.resize(ctx, largest)
 		}
+		delete(m.dropping, largest.name)
 		*queues = slices.DeleteFunc(*queues, func(q *clientQueue) bool { return q == largest })
 	}
 	return nil, nil

@@ -35,7 +35,11 @@ func (m *Maintenance) scrub(ctx context.Context, queues ...bus.Queue) error {
 	if !m.canDetectDeadWorkers() {
 		return nil
 	}
-	jobs, err := m.queue.Scrub(ctx, m.now().Add(-bus.DeadAfter), queues...)
+	now := m.now()
+	if err := m.queue.CorrectHeartbeats(ctx, now); err != nil {
+		return err
+	}
+	jobs, err := m.queue.Scrub(ctx, now.Add(-bus.DeadAfter), queues...)
 	m.scrubbed("requeued jobs of dead workers", jobs, 0)
 	return err
 }

@@ -41,7 +41,7 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 					announce := f.Redis.Set(l.ctx, store.Keys{}.Migration(), "1", 0)
 					require.NoError(t, announce.Err())
 				case "memory":
-					dropped, err := l.OldestBatches().Drop(l.ctx, time.UnixMilli(0))
+					dropped, err := l.OldestBatches().Drop(l.ctx, time.UnixMilli(0), nil)
 					require.NoError(t, err)
 					assert.Equal(t, []store.DroppedBatch{{Subscriber: storetest.Bob, Events: 5}}, dropped)
 					l.RequireSound()

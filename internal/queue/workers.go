@@ -70,10 +70,8 @@ func (q *Queue) known(ctx context.Context, workers []bus.WorkerID) (known []bus.
 	return known, nil
 }
 
-// Scrub requeues the jobs, in some queues, of workers that have been silent since a time, which is
-// [bus.DeadAfter] ago, or are unknown. A heartbeat that lies in the future by more than that counts
-// as one of now: its worker's clock was wrong, or that of Redis. It returns the number of jobs
-// requeued. It fails with [bus.ErrUnavailable].
+// Scrub requeues the jobs, in some queues, of workers that have been silent since a time, or are
+// unknown. It returns the number of jobs requeued. It fails with [bus.ErrUnavailable].
 func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue) (int, error) {
 	var members []rdb.Reply[[]string]
 	var active rdb.Reply[map[string]string]
@@ -84,9 +82,6 @@ func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue)
 		active = pipe.HGetAll(ctx, q.keys.Workers())
 	})
 	if err != nil {
-		return 0, err
-	}
-	if err := q.haltFuture(ctx, active.Val(), since.Add(bus.DeadAfter)); err != nil {
 		return 0, err
 	}
 	candidates := map[bus.WorkerID]bool{}
@@ -101,9 +96,14 @@ func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue)
 	return jobs, err
 }
 
-// haltFuture notes as of now the heartbeats that lie too far in the future. A worker that lives
-// notes another soon.
-func (q *Queue) haltFuture(ctx context.Context, active map[string]string, now time.Time) error {
+// CorrectHeartbeats notes as of now the heartbeats that lie in the future by more than
+// [bus.DeadAfter]: their workers' clocks were wrong, or Redis' clock was. A worker that lives notes
+// another soon. It fails with [bus.ErrUnavailable].
+func (q *Queue) CorrectHeartbeats(ctx context.Context, now time.Time) error {
+	active, err := q.partition.HGetAll(ctx, q.keys.Workers()).Result()
+	if err != nil {
+		return rdb.Wrap("list workers", err)
+	}
 	var wrong []any
 	for worker, at := range active {
 		if !isSilent(at, now.Add(bus.DeadAfter)) {

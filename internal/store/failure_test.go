@@ -310,7 +310,7 @@ func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
 		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
 		f.fail(f.dueAt(0), bus.EndpointFailure, 0, 100, 0)
 		require.Equal(t, int64(2), f.Redis.ZCard(t.Context(), "batches:failed:alice--1").Val())
-		_, err := f.OldestBatches().Drop(t.Context(), storetest.Start)
+		_, err := f.OldestBatches().Drop(t.Context(), storetest.Start, nil)
 		require.NoError(t, err)
 		f.RequireSound()
 		assert.Empty(t, f.Redis.Keys(t.Context(), "batch*").Val())

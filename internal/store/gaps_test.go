@@ -28,7 +28,7 @@ func (f *fixture) waitingGap(ms int) *stats.Gap {
 // dropOldest drops all that one call drops, at a time in ms after [storetest.Start].
 func (f *fixture) dropOldest(ms int) (events int) {
 	f.T.Helper()
-	dropped, err := f.OldestBatches().Drop(f.T.Context(), storetest.After(ms))
+	dropped, err := f.OldestBatches().Drop(f.T.Context(), storetest.After(ms), nil)
 	require.NoError(f.T, err)
 	for _, batch := range dropped {
 		events += batch.Events

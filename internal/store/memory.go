@@ -47,11 +47,15 @@ func (s *Store) OldestBatches(of ...bus.Token) *OldestBatches {
 	return b
 }
 
-// Drop drops the next of the batches, with their jobs and all that points to them, and returns
-// them, oldest first. Batches that are being delivered stay, and so do gap notices that were never
-// tried. It returns none when no other is left.
-func (b *OldestBatches) Drop(ctx context.Context, now time.Time) (dropped []DroppedBatch, err error) {
-	for !b.ended && len(dropped) == 0 {
+// Ended reports whether all batches were looked at.
+func (b *OldestBatches) Ended() bool { return b.ended }
+
+// Drop looks at the next of the batches, drops some, with their jobs and all that points to them,
+// and returns them, oldest first. Batches that are being delivered stay, and so do gap notices that
+// were never tried. It goes on until one was dropped, all were looked at, or goesOn, if given, says
+// no.
+func (b *OldestBatches) Drop(ctx context.Context, now time.Time, goesOn func() bool) (dropped []DroppedBatch, err error) {
+	for first := true; !b.ended && len(dropped) == 0 && (first || goesOn == nil || goesOn()); first = false {
 		args := append([]any{batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed(), b.last, b.lastCreated, batchesPerLook}, b.tokens...)
 		reply, err := b.store.redis.Run(ctx, scriptBatchDrop, args...).List()
 		if err != nil {

@@ -298,7 +298,7 @@ func (m *model) dropOldest(rt *rapid.T) {
 		}
 		m.gone(rt, token, got)
 	}
-	dropped, err := m.any(rt).OldestBatches().Drop(ctx, storetest.After(m.ms))
+	dropped, err := m.any(rt).OldestBatches().Drop(ctx, storetest.After(m.ms), nil)
 	require.NoError(rt, err)
 	require.Equal(rt, want, dropped)
 }

@@ -156,7 +156,7 @@ func TestDropOldestGetsPastWhatIsWrong(t *testing.T) {
 		require.NoError(t, f.Redis.Del(ctx, "batches:current:"+string(storetest.Bob)).Err())
 		require.NoError(t, f.Redis.Set(ctx, "batches:current:"+string(storetest.Bob), "x", 0).Err())
 		require.NoError(t, f.Redis.HSet(ctx, "batches:gauges:event", string(storetest.Alice), "x").Err())
-		dropped, err := f.OldestBatches().Drop(ctx, storetest.Start)
+		dropped, err := f.OldestBatches().Drop(ctx, storetest.Start, nil)
 		require.NoError(t, err)
 		assert.Len(t, dropped, 5)
 		assert.Zero(t, f.Redis.ZCard(ctx, "batches:index").Val())

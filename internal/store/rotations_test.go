@@ -157,7 +157,7 @@ func TestARotationMovesManyBatches(t *testing.T) {
 			f.PublishEvents("cats", 1000*i+1, 1000*i+1000, i)
 		}
 		f.rotate(storetest.Alice, alice2)
-		dropped, err := f.OldestBatches().Drop(ctx, storetest.Start)
+		dropped, err := f.OldestBatches().Drop(ctx, storetest.Start, nil)
 		require.NoError(t, err)
 		for _, batch := range dropped {
 			assert.NotEqual(t, storetest.Alice, batch.Subscriber)

@@ -49,8 +49,9 @@ type shares struct {
 	// active are the owners that hold threads, and first owners that are slow.
 	active map[*owner]struct{}
 	held   map[*queue.Task]hold
-	// asking is the number of calls under way that may take a task.
-	asking int
+	// asking is the number of calls under way that may take a task, and asksSlow of those that may take
+	// one of a slow owner.
+	asking, asksSlow int
 	// quietUntil is until when no owner can be slow; zero if one may be now.
 	quietUntil time.Time
 	tidied     time.Time
@@ -122,6 +123,9 @@ func (s *shares) ask(now time.Time) (g grant) {
 	if isCrowded || s.quietUntil.IsZero() {
 		s.decide(now, &g)
 	}
+	if len(g.open) > 0 {
+		s.asksSlow++
+	}
 	return g
 }
 
@@ -146,8 +150,9 @@ func (o *owner) isSlow(now time.Time) bool {
 		(now.Before(o.slowUntil) || len(o.begun) > 0 && now.Sub(o.begun[0]) >= slowAfter)
 }
 
-// load is what slow first owners hold, of those that share an owner.
-type load struct{ members, held int }
+// load is what slow first owners hold, of those that share an owner. Open is the most of any that
+// calls under way may take: each call takes one task at most, whichever owner's it is.
+type load struct{ members, held, open int }
 
 // decide says which owners are full.
 func (s *shares) decide(now time.Time, g *grant) {
@@ -173,7 +178,7 @@ func (s *shares) decide(now time.Time, g *grant) {
 		}
 	}
 	for o, load := range loads {
-		if load.members > 1 && isFull(o, load.held) {
+		if load.members > 1 && isFull(o, load.held+load.open) {
 			g.refuse(o, maxRecheck)
 			g.refuseMembers(o)
 		}
@@ -184,7 +189,7 @@ func (s *shares) decide(now time.Time, g *grant) {
 }
 
 // count counts the owners of each level that wait for threads, what slow first owners hold of each
-// shared owner, and what all these hold.
+// shared owner, and what all these hold, or calls under way may take for them.
 func (s *shares) count(now time.Time) (waiting map[level]int, loads map[*owner]load, slowHeld int) {
 	waiting, loads = map[level]int{}, map[*owner]load{}
 	isCrowded := s.threads-len(s.held) <= part(s.threads, 4)
@@ -196,12 +201,13 @@ func (s *shares) count(now time.Time) (waiting map[level]int, loads map[*owner]l
 		if !slow {
 			continue
 		}
-		held := len(o.begun) + o.open
-		slowHeld += held
+		slowHeld += len(o.begun)
 		for _, shared := range o.shared {
-			loads[shared] = load{loads[shared].members + 1, loads[shared].held + held}
+			l := loads[shared]
+			loads[shared] = load{l.members + 1, l.held + len(o.begun), max(l.open, o.open)}
 		}
 	}
+	slowHeld += s.asksSlow
 	if !isCrowded {
 		for o, load := range loads {
 			if load.members > 1 {
@@ -256,6 +262,9 @@ func (s *shares) take(g grant, task *queue.Task, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking--
+	if len(g.open) > 0 {
+		s.asksSlow--
+	}
 	for _, o := range g.open {
 		o.open--
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"routemaster/client"
 	"routemaster/internal/console/session"
@@ -48,6 +49,8 @@ type Visit struct {
 	Figures overview.Figures
 	Tracks  overview.Tracks
 	Display Display
+	// Now is the clock of the bus: see package clock.
+	Now func() time.Time
 	// IsOwn reports whether a token is the visitor's own.
 	IsOwn func(token string) bool
 	// Session stands for the login of the visitor, and Sessions are all logins: nil unless the

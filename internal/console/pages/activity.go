@@ -35,5 +35,5 @@ func loadActivity(v *page.Visit) (any, error) {
 	for i, c := range last.Changes {
 		changes[i] = change{c, time.UnixMilli(c.At)}
 	}
-	return activityPage{page.Part(changes, err), page.Part(v.Sessions.All(v.Context())), time.Now()}, nil
+	return activityPage{page.Part(changes, err), page.Part(v.Sessions.All(v.Context())), v.Now()}, nil
 }

@@ -84,7 +84,7 @@ func submitPublish(v *page.Visit) (answer page.Answer, err error) {
 	if event.Topic == "" {
 		return answer, page.Refuse(http.StatusUnprocessableEntity, "/topic", "Say which topic.")
 	}
-	at := time.Now() // before, as it may have been delivered by the time that this returns
+	at := v.Now() // before, as it may have been delivered by the time that this returns
 	err = bus.Publish(v.Context(), event, client.WithIdempotencyKey(v.Form("key")))
 	if refused, ok := errors.AsType[*client.Error](err); ok || err == nil || client.IsTemporary(err) {
 		return published(v, event.Topic, at), atTopic(err, refused)

@@ -13,9 +13,9 @@ import (
 )
 
 // turnLimits bound the changes of one label: how many may wait in a process, and how many are made
-// in one step, each of which has metadata of its own in the end. Their bytes are not counted here,
-// since the bodies of requests are bounded together.
-var turnLimits = groupcommit.Limits{Waiting: 2048, WaitingBytes: 1, Units: 64, Bytes: 1}
+// in one step, each of which has metadata of its own in the end. Their bytes are not counted: of at
+// most 64 KiB each, those that wait for one label have at most 64 MiB.
+var turnLimits = groupcommit.Limits{Waiting: 1024, WaitingBytes: 1, Units: 64, Bytes: 1}
 
 // maxContentionPause bounds the pause before a change is tried again that another process has got
 // ahead of.
@@ -192,7 +192,7 @@ func (s *Store) merge(ctx context.Context, label machines.Label, d *machines.Def
 				p.paused, p.now = machines.ReasonHops, r.now
 				label.ErroredAt, label.ErroredReason = r.now, machines.ReasonHops
 			} else {
-				p.trigger, p.pending, p.traceparent, p.hops = trigger, p.pending || pending, r.traceparent, r.Hops
+				p.trigger, p.pending, p.traceparent, p.hops = trigger, p.pending || pending, r.traceparent, max(p.hops, r.Hops)
 				label.Resting, label.ErroredReason = false, ""
 			}
 		}

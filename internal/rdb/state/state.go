@@ -17,19 +17,29 @@ import (
 type Connection struct {
 	log  *slog.Logger
 	down atomic.Bool
-	// All in ms since the Unix epoch.
-	lastRefusal, backAt, lastUnavailable atomic.Int64
+	// In ms since the Unix epoch.
+	lastRefusal, backAt atomic.Int64
+	lastUnavailable     atomic.Pointer[time.Time]
 }
 
 // New takes Redis to be there from now on.
 func New(log *slog.Logger) *Connection {
 	s := &Connection{log: log}
-	s.lastUnavailable.Store(time.Now().UnixMilli())
+	s.noteUnavailable()
 	return s
 }
 
-// SteadySince is since when no call has found Redis unavailable.
-func (s *Connection) SteadySince() time.Time { return time.UnixMilli(s.lastUnavailable.Load()) }
+func (s *Connection) noteUnavailable() {
+	now := time.Now()
+	s.lastUnavailable.Store(&now)
+}
+
+// SteadySince is since when no call has found Redis unavailable, by the host's clock as it is set
+// now: it may have been wrong then.
+func (s *Connection) SteadySince() time.Time {
+	now := time.Now()
+	return now.Add(-now.Sub(*s.lastUnavailable.Load()))
+}
 
 // refusalPause is how long Redis must not have refused anything for a refusal to be logged again.
 const refusalPause = time.Minute
@@ -48,7 +58,7 @@ func (s *Connection) Observe(err error) {
 			s.log.Info("redis available again")
 		}
 	case Unavailable:
-		s.lastUnavailable.Store(now)
+		s.noteUnavailable()
 		if now-s.backAt.Load() > quietTime.Milliseconds() && s.down.CompareAndSwap(false, true) {
 			s.log.Error("redis unavailable, retrying", "error", err)
 		}

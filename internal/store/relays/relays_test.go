@@ -68,6 +68,7 @@ func TestARunOfEachTopic(t *testing.T) {
 		}
 		assert.Equal(t, 1, w.Relay(0), "one relay for all")
 		assert.Equal(t, int64(5), w.All[to].ZCard(t.Context(), w.All[to].Namespace()+"batches:index").Val(), "18 events, 4 in a batch")
+		w.RequireSound() // the bytes of each run, too
 		assert.Equal(t, storetest.UpTo(1, 9), w.Received(to, token, a))
 		assert.Equal(t, storetest.UpTo(1, 9), w.Received(to, token, b))
 		w.MS += 20

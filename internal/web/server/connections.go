@@ -2,6 +2,7 @@ package server
 
 import (
 	"container/list"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -71,8 +72,17 @@ func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 		return
 	}
 	if excess := c.change(conn, state); excess != nil {
-		_ = excess.Close() // not under the lock: that of TLS may write
+		_ = rawConn(excess).Close() // not under the lock
 	}
+}
+
+// rawConn returns what is below TLS: to close that writes nothing, so that a peer that does not read
+// cannot hold up those who are to be accepted.
+func rawConn(conn net.Conn) net.Conn {
+	if secure, ok := conn.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return conn
 }
 
 // change returns the connection that is too many, nil if none is.

@@ -109,7 +109,7 @@ func askPause(v *page.Visit, h holder) (view.Confirm, error) {
 		Title: "Pause " + h.Name, Button: "Pause " + h.Name,
 		Effects: []string{
 			"Nothing is delivered to " + h.Name + " until it is resumed, but what is in flight. Its events wait.",
-			"If Redis becomes nearly full, the oldest events of the bus are dropped, and these may be among them.",
+			"If Redis becomes nearly full, the client that has most queued loses its oldest events: a paused one may be that.",
 		},
 		Choose:  &view.Select{Name: "for", Label: "For how long", Options: pauses, Value: v.Form("for")},
 		Command: view.Command("POST", view.Own(v.Root)+"/pause", nil),
@@ -125,7 +125,7 @@ func pause(v *page.Visit, h holder) (string, error) {
 	if err != nil {
 		return "", page.Refuse(http.StatusUnprocessableEntity, "/for", "Choose one of the times.")
 	}
-	return "Paused " + h.Name + " for " + format.Brief(d) + ".", h.Pause(v.Context(), time.Now().Add(d))
+	return "Paused " + h.Name + " for " + format.Brief(d) + ".", h.Pause(v.Context(), v.Now().Add(d))
 }
 
 func askResume(v *page.Visit, h holder) (view.Confirm, error) {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"routemaster/client/subscriber"
 	"routemaster/internal/console/page"
@@ -113,7 +112,7 @@ func sections(v *page.Visit, name string) ([]section, error) {
 
 // readSection has the parts of a section be read, all at once.
 func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
-	ctx, now := v.Context(), time.Now()
+	ctx, now := v.Context(), v.Now()
 	outcome := v.Query("outcome")
 	*s = section{holder: h, Outcome: outcome, Why: h.Info.Status.Explain(now), Paused: h.Info.Status.IsPaused(now)}
 	if v.Query("reveal") == "uuid" && !v.LookOnly {

@@ -187,7 +187,7 @@ local function append_events(appending)
   for _, to in ipairs(appending.receivers) do
     local bytes = to.lane and bytes_of(to.events, 1) or all
     if not bytes then
-      all = bytes_of(to.events, to.first)
+      all = bytes_of(to.events, to.first, to.last)
       bytes = all
     end
     change_gauge(event_gauge_key(), to.token, to.last - to.first + 1)

@@ -69,10 +69,10 @@ local function keeps_turn(entry) return entry.result[12] == '1' end
 -- How many events a batch has.
 local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end
 
--- How many bytes texts have together, from the index first on.
-local function bytes_of(texts, first)
+-- How many bytes texts have together, from the index first to last, or to the end.
+local function bytes_of(texts, first, last)
   local bytes = 0
-  for i = first, #texts do bytes = bytes + #texts[i] end
+  for i = first, last or #texts do bytes = bytes + #texts[i] end
   return bytes
 end
 
