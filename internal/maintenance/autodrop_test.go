@@ -149,6 +149,36 @@ func TestAutodropTakesFromTheClientThatHasMost(t *testing.T) {
 	assert.Contains(t, log.String(), "subscribers.bob=40")
 }
 
+// TestAutodropGoesOnWhereItWas has the batches of the client with most queued stand behind more of
+// another's than one run has the time to pass: a later run gets there.
+func TestAutodropGoesOnWhereItWas(t *testing.T) {
+	server := rdbtest.Real(t)
+	b := storetest.NewBus(t, server)
+	st, clock := b.Store, time.UnixMilli(0)
+	b.AddSubscriber(storetest.Bob, time.Hour, 1, "gadgets")
+	b.AddSubscriber(storetest.Alice, time.Hour, 1000, "widgets")
+	for n := 1; n <= 10_000; n += 1000 {
+		b.PublishEvents("gadgets", n, n+999, 0)
+	}
+	const events = 200_000 // more bytes than the other's
+	for n := 1; n <= events; n += 1000 {
+		b.PublishEvents("widgets", n, n+999, n)
+	}
+	limits := bus.MemoryLimits{Max: used(t, st) - 500_000, MinFree: 1000}
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), func() time.Time {
+		clock = clock.Add(150 * time.Millisecond) // so that a run looks at some 5,000 batches
+		return clock
+	})
+	runs := 0
+	for result := (queue.Result{RetryAt: clock}); !result.RetryAt.IsZero() && runs < 200; runs++ {
+		result = keeper.Autodrop(t.Context(), nil)
+	}
+	assert.Less(t, runs, 200)
+	left := server.Raw.HGetAll(t.Context(), "batches:gauges:event").Val()
+	assert.Equal(t, "10000", left[string(storetest.Bob)])
+	assert.NotEqual(t, fmt.Sprint(events), left[string(storetest.Alice)])
+}
+
 // TestAutodropDoesWithoutGauges has the gauges say nothing, and not be gauges: then the oldest
 // batches of anyone go.
 func TestAutodropDoesWithoutGauges(t *testing.T) {

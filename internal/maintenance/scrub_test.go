@@ -119,6 +119,19 @@ func TestAHeartbeatOfTheFuture(t *testing.T) {
 	})
 }
 
+// TestAScrubOfThePastLeavesHeartbeats has jobs scrubbed as of long ago, when the heartbeats of today
+// were of the future.
+func TestAScrubOfThePastLeavesHeartbeats(t *testing.T) {
+	server := rdbtest.Real(t)
+	st, now := storetest.Open(t, server), time.Now()
+	dieWithJobs(t, st, now)
+	before := server.Raw.HGetAll(t.Context(), "workers").Val()
+	require.NotEmpty(t, before)
+	_, err := storetest.NewQueue(st, 1).Scrub(t.Context(), now.Add(-time.Hour), bus.QueueMain)
+	require.NoError(t, err)
+	assert.Equal(t, before, server.Raw.HGetAll(t.Context(), "workers").Val())
+}
+
 // TestNoWorkerIsDeadRightAfterAnOutage has Redis come back after all workers have been silent for
 // long, since they could not reach it.
 func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {

@@ -156,7 +156,7 @@ type load struct{ members, held, open int }
 
 // decide says which owners are full.
 func (s *shares) decide(now time.Time, g *grant) {
-	waiting, loads, slowHeld := s.count(now)
+	waiting, loads, slowOwners, slowHeld := s.count(now)
 	hasNoRoom := slowHeld >= max(1, s.threads-part(s.threads, 4))
 	isFull := func(o *owner, held int) bool {
 		return hasNoRoom || held >= part(s.threads, max(1, waiting[o.level]))
@@ -164,7 +164,7 @@ func (s *shares) decide(now time.Time, g *grant) {
 	for o := range s.active {
 		slow := o.isSlow(now)
 		switch {
-		case slow && isFull(o, len(o.begun)+o.open):
+		case slow && isFull(o, len(o.begun)+o.open/slowOwners): // each call takes one task at most
 			g.refuse(o, maxRecheck)
 		case s.isDominant(o):
 			age := now.Sub(o.begun[0])
@@ -189,8 +189,8 @@ func (s *shares) decide(now time.Time, g *grant) {
 }
 
 // count counts the owners of each level that wait for threads, what slow first owners hold of each
-// shared owner, and what all these hold, or calls under way may take for them.
-func (s *shares) count(now time.Time) (waiting map[level]int, loads map[*owner]load, slowHeld int) {
+// shared owner, these owners, and what all of them hold, or calls under way may take for them.
+func (s *shares) count(now time.Time) (waiting map[level]int, loads map[*owner]load, slowOwners, slowHeld int) {
 	waiting, loads = map[level]int{}, map[*owner]load{}
 	isCrowded := s.threads-len(s.held) <= part(s.threads, 4)
 	for o := range s.active {
@@ -201,6 +201,7 @@ func (s *shares) count(now time.Time) (waiting map[level]int, loads map[*owner]l
 		if !slow {
 			continue
 		}
+		slowOwners++
 		slowHeld += len(o.begun)
 		for _, shared := range o.shared {
 			l := loads[shared]
@@ -215,7 +216,7 @@ func (s *shares) count(now time.Time) (waiting map[level]int, loads map[*owner]l
 			}
 		}
 	}
-	return waiting, loads, slowHeld
+	return waiting, loads, slowOwners, slowHeld
 }
 
 // isDominant reports whether a first owner holds so many threads that it must leave the others.

@@ -211,6 +211,31 @@ func TestCallsUnderWayCount(t *testing.T) {
 	assert.Equal(t, 6, s.fill("a"))
 }
 
+// TestACallUnderWayCountsOnce has as many slow owners as threads that they may hold, which hold none:
+// a call takes one task at most, whichever owner's it is.
+func TestACallUnderWayCountsOnce(t *testing.T) {
+	for _, threads := range []int{4, 8, 32} {
+		s := newSharing(threads)
+		room := threads - part(threads, 4)
+		for i := range room {
+			owner := queue.Owner(fmt.Sprint(i))
+			s.begin(owner)
+			s.slowly(owner)
+		}
+		var grants []grant
+		for range room {
+			g := s.ask(s.now)
+			assert.Empty(t, g.full, "call %d of %d threads", len(grants), threads)
+			grants = append(grants, g)
+		}
+		last := s.ask(s.now)
+		assert.False(t, mayTake(last, "0"), "all that slow owners may hold may be taken by now")
+		for _, g := range append(grants, last) {
+			s.take(g, nil, s.now)
+		}
+	}
+}
+
 func TestOwnersWithASlowHostCountTogether(t *testing.T) {
 	const host = "@slow.example"
 	s := newSharing(32)
