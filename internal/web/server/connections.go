@@ -76,8 +76,8 @@ func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// rawConn returns what is below TLS: to close that writes nothing, so that a peer that does not read
-// cannot hold up those who are to be accepted.
+// rawConn returns what is below TLS. To close that writes nothing, so that a peer that does not
+// read cannot hold up the connections that are to be accepted.
 func rawConn(conn net.Conn) net.Conn {
 	if secure, ok := conn.(*tls.Conn); ok {
 		return secure.NetConn()
