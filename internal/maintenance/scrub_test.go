@@ -119,8 +119,8 @@ func TestAHeartbeatOfTheFuture(t *testing.T) {
 	})
 }
 
-// TestAScrubOfThePastLeavesHeartbeats has jobs scrubbed as of long ago, when the heartbeats of today
-// were of the future.
+// TestAScrubOfThePastLeavesHeartbeats has jobs scrubbed as of long ago, when the heartbeats of
+// today were of the future.
 func TestAScrubOfThePastLeavesHeartbeats(t *testing.T) {
 	server := rdbtest.Real(t)
 	st, now := storetest.Open(t, server), time.Now()

@@ -211,8 +211,8 @@ func TestCallsUnderWayCount(t *testing.T) {
 	assert.Equal(t, 6, s.fill("a"))
 }
 
-// TestACallUnderWayCountsOnce has as many slow owners as threads that they may hold, which hold none:
-// a call takes one task at most, whichever owner's it is.
+// TestACallUnderWayCountsOnce has as many slow owners as threads that they may hold, which hold
+// none: a call takes one task at most, whichever owner's it is.
 func TestACallUnderWayCountsOnce(t *testing.T) {
 	for _, threads := range []int{4, 8, 32} {
 		s := newSharing(threads)
