@@ -48,7 +48,7 @@ type Maintenance struct {
 	exhausted             bool
 
 	// dropping is how far autodrop has come with the batches of clients; see queues.go.
-	dropping map[bus.ClientName]droppingFrom
+	dropping map[bus.ClientName]*store.OldestBatches
 }
 
 // New makes a maintenance of one of the stores of a bus, and of its queue. The recorder may be nil.
@@ -58,7 +58,7 @@ func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryL
 	return &Maintenance{
 		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(all, st),
 		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, spares: spares,
-		tidier: NewTidier(all, st), dropping: map[bus.ClientName]droppingFrom{},
+		tidier: NewTidier(all, st), dropping: map[bus.ClientName]*store.OldestBatches{},
 	}
 }
 

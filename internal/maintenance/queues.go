@@ -19,18 +19,12 @@ type clientQueue struct {
 	oldest *store.OldestBatches
 }
 
-// droppingFrom is how far autodrop has come with the batches of some tokens. The next run goes on
-// there: to pass older batches of others again, in each run, would take all of its time.
-type droppingFrom struct {
-	tokens []bus.Token
-	oldest *store.OldestBatches
-}
-
-// oldestOf returns the batches of a client's tokens, from where an earlier run has come to.
+// oldestOf returns the batches of a client's tokens, from where an earlier run has come to: to pass
+// older batches of others again, in each run, would take all of its time.
 func (m *Maintenance) oldestOf(q *clientQueue) *store.OldestBatches {
 	slices.Sort(q.tokens)
-	if before, ok := m.dropping[q.name]; ok && slices.Equal(before.tokens, q.tokens) && !before.oldest.Ended() {
-		return before.oldest
+	if before := m.dropping[q.name]; before != nil && before.AreOf(q.tokens) && !before.Ended() {
+		return before
 	}
 	return m.store.OldestBatches(q.tokens...)
 }
@@ -64,7 +58,7 @@ func (m *Maintenance) queues(ctx context.Context) ([]*clientQueue, error) {
 	for _, q := range all {
 		q.oldest = m.oldestOf(q)
 	}
-	maps.DeleteFunc(m.dropping, func(name bus.ClientName, _ droppingFrom) bool { return byClient[name] == nil })
+	maps.DeleteFunc(m.dropping, func(name bus.ClientName, _ *store.OldestBatches) bool { return byClient[name] == nil })
 	return append(all, last), nil
 }
 
@@ -81,7 +75,7 @@ func (m *Maintenance) dropFromLargest(ctx context.Context, d *drop, queues *[]*c
 		}
 		if len(dropped) > 0 || !largest.oldest.Ended() {
 			if len(largest.tokens) > 0 {
-				m.dropping[largest.name] = droppingFrom{largest.tokens, largest.oldest}
+				m.dropping[largest.name] = largest.oldest
 			}
 			return dropped, m.resize(ctx, largest)
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -31,8 +32,8 @@ const (
 
 // OldestBatches are the batches of some subscribers, or of all, from the oldest on.
 type OldestBatches struct {
-	store  *Store
-	tokens []any
+	store *Store
+	of    []bus.Token
 	// last is the last batch that was looked at and stayed, lastCreated its time (ms).
 	last, lastCreated string
 	ended             bool
@@ -40,12 +41,11 @@ type OldestBatches struct {
 
 // OldestBatches returns those of some subscribers, of all if none is given.
 func (s *Store) OldestBatches(of ...bus.Token) *OldestBatches {
-	b := &OldestBatches{store: s}
-	for _, token := range of {
-		b.tokens = append(b.tokens, string(token))
-	}
-	return b
+	return &OldestBatches{store: s, of: of}
 }
+
+// AreOf reports whether they are those of just these subscribers, in this order.
+func (b *OldestBatches) AreOf(tokens []bus.Token) bool { return slices.Equal(b.of, tokens) }
 
 // Ended reports whether all batches were looked at.
 func (b *OldestBatches) Ended() bool { return b.ended }
@@ -56,7 +56,10 @@ func (b *OldestBatches) Ended() bool { return b.ended }
 // no.
 func (b *OldestBatches) Drop(ctx context.Context, now time.Time, goesOn func() bool) (dropped []DroppedBatch, err error) {
 	for first := true; !b.ended && len(dropped) == 0 && (first || goesOn == nil || goesOn()); first = false {
-		args := append([]any{batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed(), b.last, b.lastCreated, batchesPerLook}, b.tokens...)
+		args := []any{batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed(), b.last, b.lastCreated, batchesPerLook}
+		for _, token := range b.of {
+			args = append(args, string(token))
+		}
 		reply, err := b.store.redis.Run(ctx, scriptBatchDrop, args...).List()
 		if err != nil {
 			return nil, rdb.Wrap("drop batches", err)
@@ -70,43 +73,43 @@ func (b *OldestBatches) Drop(ctx context.Context, now time.Time, goesOn func() b
 }
 
 // QueueSizes returns about how many bytes of Redis are taken by what is queued for each subscriber,
-// or each of some: see [bus.QueueSize].
+// or each of some, in one round trip: see [bus.QueueSize].
 func (s *Store) QueueSizes(ctx context.Context, of ...bus.Token) (map[bus.Token]int64, error) {
-	gauges := []string{s.keys.BatchGauge(), s.keys.EventGauge(), s.keys.BytesGauge()}
-	found := make([]map[string]string, len(gauges))
-	for i, gauge := range gauges {
-		values, err := s.readGauge(ctx, gauge, of)
-		if err != nil {
-			return nil, rdb.Wrap("read sizes of queues", err)
+	var read [3]func() map[string]string
+	err := s.redis.Pipelined(ctx, "read sizes of queues", func(pipe rdb.Commands) {
+		for i, gauge := range []string{s.keys.BatchGauge(), s.keys.EventGauge(), s.keys.BytesGauge()} {
+			read[i] = readGauge(ctx, pipe, gauge, of)
 		}
-		found[i] = values
+	})
+	if err != nil {
+		return nil, err
 	}
-	sizes := map[bus.Token]int64{}
-	for token, batches := range found[0] {
+	batches, events, bytes := read[0](), read[1](), read[2]()
+	sizes := make(map[bus.Token]int64, len(batches))
+	for token, n := range batches {
 		sizes[bus.Token(token)] = bus.QueueSize(
-			rdb.Integer(batches, 0), rdb.Integer(found[1][token], 0), rdb.Integer(found[2][token], 0))
+			rdb.Integer(n, 0), rdb.Integer(events[token], 0), rdb.Integer(bytes[token], 0))
 	}
 	return sizes, nil
 }
 
-// readGauge reads a gauge of all subscribers, or of some.
-func (s *Store) readGauge(ctx context.Context, gauge string, of []bus.Token) (map[string]string, error) {
+// readGauge asks for a gauge of all subscribers, or of some. It returns what reads the reply.
+func readGauge(ctx context.Context, pipe rdb.Commands, gauge string, of []bus.Token) (read func() map[string]string) {
 	if len(of) == 0 {
-		return s.redis.HGetAll(ctx, gauge).Result()
+		return pipe.HGetAll(ctx, gauge).Val
 	}
 	fields := make([]string, len(of))
 	for i, token := range of {
 		fields[i] = string(token)
 	}
-	values, err := s.redis.HMGet(ctx, gauge, fields...).Result()
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]string{}
-	for i, value := range values {
-		if value != nil {
-			found[fields[i]] = rdb.Text(value)
+	values := pipe.HMGet(ctx, gauge, fields...)
+	return func() map[string]string {
+		found := map[string]string{}
+		for i, value := range values.Val() {
+			if value != nil {
+				found[fields[i]] = rdb.Text(value)
+			}
 		}
+		return found
 	}
-	return found, nil
 }

@@ -39,23 +39,25 @@ local function refusal_of(label)
   return nil
 end
 
+-- Notes something of the request for which a worker is to look at a label, unless it is none; then
+-- what was noted before goes, if anything was.
+local function note_request(machine, name, field, value, none, before)
+  if value ~= none then
+    redis.call('HSET', label_key(machine, name), field, value)
+  elseif before then
+    redis.call('HDEL', label_key(machine, name), field)
+  end
+end
+
 -- Notes the traceparent of a request for which a worker is to look at a label; '' for none.
 local function trace(machine, name, traceparent, before)
-  if traceparent ~= '' then
-    redis.call('HSET', label_key(machine, name), 'traceparent', traceparent)
-  elseif before then
-    redis.call('HDEL', label_key(machine, name), 'traceparent')
-  end
+  note_request(machine, name, 'traceparent', traceparent, '', before)
 end
 
 -- Notes how many moves have set off one another up to what has a worker look at a label; '0' for a
 -- client and the clock.
 local function note_hops(machine, name, hops, before)
-  if hops ~= '0' then
-    redis.call('HSET', label_key(machine, name), 'hops', hops)
-  elseif before then
-    redis.call('HDEL', label_key(machine, name), 'hops')
-  end
+  note_request(machine, name, 'hops', hops, '0', before)
 end
 
 -- Has a worker look at a label, for a trigger.
