@@ -73,3 +73,24 @@ func TestFullOwnersWait(t *testing.T) {
 		})
 	}
 }
+
+// TestAHeldEntryIsNotPutOffForItsThread has a worker call again, or a call of its arrive late, when
+// there is no thread left for such entries: its own has it.
+func TestAHeldEntryIsNotPutOffForItsThread(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		d := newDepot(t, server, 2)
+		d.post("a", "1", "2")
+		full := []queue.Full{{Owner: "a", Recheck: time.Second}}
+		task := d.take(ann, "1")
+		again, err := d.Acquire(t.Context(), bus.QueueMain, ann, bus.Proven, start, full...)
+		require.NoError(t, err)
+		d.require(again, "1")
+		others, err := d.Acquire(t.Context(), bus.QueueMain, ben, bus.Failing, start, full...)
+		require.NoError(t, err)
+		d.require(others, "")
+		owned, err := d.Complete(t.Context(), task, queue.Done, start)
+		require.NoError(t, err)
+		assert.True(t, owned)
+	})
+}

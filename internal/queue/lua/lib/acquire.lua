@@ -149,6 +149,9 @@ local function acquire(call, first, held)
       settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,
       held = held and i == 1, max_ahead = tonumber(ARGV[first + 2]), full = full,
     }
+    -- One that is held has its thread. It may be running: this call may be an old one that Redis
+    -- got to late, and what it says of other threads must not give the entry to one of these.
+    if entry.held then entry.min_standing, entry.full = 0, nil end
     local ok, taken, noted = pcall(kind.take, entry)
     if ok and taken then
       payload = taken
