@@ -76,9 +76,10 @@ func (t *thread) nextReturned() *source {
 	return s
 }
 
-// reuseTimeout is for how long a thread that has ended may be started again. After longer it might
-// be taken for dead before it is noted as alive again.
-const reuseTimeout = bus.DeadAfter - 2*heartbeatInterval
+// reuseTimeout is for how long a thread that has ended may be started again. Until then it is noted
+// as alive, or it might be taken for dead as soon as it has a job again. It is short: should Redis
+// forget that the thread has completed its last job, that goes to another worker after it.
+const reuseTimeout = 2 * heartbeatInterval
 
 // threads are those of a pool. It is safe for concurrent use.
 type threads struct {
@@ -109,8 +110,7 @@ func (ts *threads) begin() *thread {
 	return t
 }
 
-// end notes that a thread has ended. Until it is started again it is not alive: should Redis forget
-// that it has completed a job, that goes to another worker.
+// end notes that a thread has ended.
 func (ts *threads) end(t *thread) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -127,12 +127,12 @@ func (ts *threads) list() []*thread {
 	return slices.Clone(ts.all)
 }
 
-// alive are the workers of the threads that have not ended, with their spares.
+// alive are the workers of the threads that run, or may be started again, with their spares.
 func (ts *threads) alive() (ids []bus.WorkerID) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, t := range ts.all {
-		if _, hasEnded := ts.ended[t]; !hasEnded {
+		if at, hasEnded := ts.ended[t]; !hasEnded || time.Since(at) < reuseTimeout {
 			ids = append(ids, t.workers()...)
 		}
 	}

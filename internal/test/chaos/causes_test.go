@@ -17,6 +17,9 @@ const (
 	// again: it tries every 200 ms, and the Redis client, after many failures, every second. On a
 	// busy host it takes some of that at any time.
 	completeMargin = 1200 * time.Millisecond
+	// callTimeout bounds one call to Redis, by the default of its client: while a node hangs, one
+	// that succeeds may take as long.
+	callTimeout = 3 * time.Second
 )
 
 // faults explain what the bus may do only because of them.
@@ -70,6 +73,16 @@ func (all faults) failedOver(subscriber string, from, until time.Time) bool {
 		}
 	}
 	return false
+}
+
+// changes returns when masters were found to have changed.
+func (all faults) changes() (times []time.Time) {
+	for _, f := range all {
+		if f.kind == masterChanged {
+			times = append(times, f.ended)
+		}
+	}
+	return times
 }
 
 // isTakenAhead reports whether several batches of a subscriber may be taken at once: it has no

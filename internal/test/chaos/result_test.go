@@ -115,7 +115,7 @@ func (c *chaos) requireCleanLogs() {
 	c.eachLogged(func(daemon, line string) {
 		var entry logEntry
 		if err := json.Unmarshal([]byte(line), &entry); err != nil || !entry.isExplained(c.faults) {
-			c.ledger.complain("%s logged %s", daemon, line)
+			c.ledger.complain("%s logged %s, the masters having changed at %v", daemon, line, c.faults.changes())
 		}
 	})
 }
@@ -143,7 +143,7 @@ type logEntry struct {
 // to another.
 func (e *logEntry) isExplained(why faults) bool {
 	if strings.Contains(e.Msg, "too late") {
-		return why.failedOver("", e.Time.Add(-chaosTimeout-completeMargin), e.Time)
+		return why.failedOver("", e.Time.Add(-chaosTimeout-callTimeout-completeMargin), e.Time)
 	}
 	return e.Level != "ERROR" || strings.HasPrefix(e.Msg, "redis unavailable, retrying") || e.Error == state.ErrUnconfirmed.Error()
 }
