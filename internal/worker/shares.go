@@ -41,14 +41,16 @@ const (
 // It is safe for concurrent use.
 type shares struct {
 	threads int
-	// freed has a value when a task has ended.
+	// freed has a value when the owner that idle threads wait for leaves one.
 	freed chan struct{}
 
 	mu     sync.Mutex
 	owners map[queue.Owner]*owner
 	// active are the owners that hold threads, and first owners that are slow.
 	active map[*owner]struct{}
-	held   map[*queue.Task]hold
+	// dominant is the owner that idle threads wait for; nil if none of them does.
+	dominant *owner
+	held     map[*queue.Task]hold
 	// asking is the number of calls under way that may take a task, and asksSlow of those that may take
 	// one of a slow owner.
 	asking, asksSlow int
@@ -85,9 +87,10 @@ const (
 	hostLevel
 )
 
-// hold is a thread that runs a task.
+// hold is a thread that runs a task. First is nil if the task has no owners.
 type hold struct {
-	owners []*owner
+	first  *owner
+	shared []*owner
 	since  time.Time
 }
 
@@ -115,13 +118,11 @@ func (s *shares) ask(now time.Time) (g grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() { s.asking++ }()
-	isCrowded := len(s.held)+s.asking >= s.threads-part(s.threads, 8)
-	if !isCrowded && now.Before(s.quietUntil) {
-		return g // this is nearly always so
+	if !now.Before(s.quietUntil) {
+		s.refresh(now)
 	}
-	s.refresh(now)
-	if isCrowded || s.quietUntil.IsZero() {
-		s.decide(now, &g)
+	if s.quietUntil.IsZero() || len(s.held)+s.asking >= s.threads-part(s.threads, 8) {
+		s.decide(now, &g) // seldom, and a short walk while no owner is slow
 	}
 	if len(g.open) > 0 {
 		s.asksSlow++
@@ -156,7 +157,12 @@ type load struct{ members, held, open int }
 
 // decide says which owners are full.
 func (s *shares) decide(now time.Time, g *grant) {
-	waiting, loads, slowOwners, slowHeld := s.count(now)
+	var waiting map[level]int
+	var loads map[*owner]load
+	var slowOwners, slowHeld int
+	if s.quietUntil.IsZero() { // else none is slow
+		waiting, loads, slowOwners, slowHeld = s.count(now)
+	}
 	hasNoRoom := slowHeld >= max(1, s.threads-part(s.threads, 4))
 	isFull := func(o *owner, held int) bool {
 		return hasNoRoom || held >= part(s.threads, max(1, waiting[o.level]))
@@ -169,7 +175,7 @@ func (s *shares) decide(now time.Time, g *grant) {
 		case s.isDominant(o):
 			age := now.Sub(o.begun[0])
 			if rest := stallAfter - age; rest > 0 && (g.wait == 0 || rest < g.wait) {
-				g.wait = rest
+				g.wait, s.dominant = rest, o
 			}
 			g.refuse(o, min(max(age, minRecheck), maxRecheck))
 		case slow:
@@ -269,20 +275,37 @@ func (s *shares) take(g grant, task *queue.Task, now time.Time) {
 	for _, o := range g.open {
 		o.open--
 	}
+	defer s.wake()
 	if task == nil {
 		return
 	}
 	h := hold{since: now}
 	if names := ownersOf(task); len(names) > 0 {
-		first := s.know(names[0], firstLevel, now)
-		first.share(slices.Concat(s.knowAll(names[1:], now), first.hosts))
-		h.owners = append([]*owner{first}, first.shared...)
+		h.first = s.know(names[0], firstLevel, now)
+		h.first.share(append(s.knowAll(names[1:], now), h.first.hosts...))
+		h.shared = h.first.shared
+		s.begin(h.first, now)
 	}
-	for _, o := range h.owners {
-		o.begun = append(o.begun, now)
-		s.active[o] = struct{}{}
+	for _, o := range h.shared {
+		s.begin(o, now)
 	}
 	s.held[task] = h
+}
+
+// begin notes that an owner holds a thread more, and release that it holds one less, since a time.
+func (s *shares) begin(o *owner, now time.Time) {
+	o.begun = append(o.begun, now)
+	s.active[o] = struct{}{}
+}
+
+func (s *shares) release(o *owner, since, now time.Time) {
+	if at := slices.Index(o.begun, since); at >= 0 {
+		o.begun = slices.Delete(o.begun, at, at+1)
+	}
+	o.lastSeen = now
+	if len(o.begun) == 0 && !now.Before(o.slowUntil) {
+		delete(s.active, o)
+	}
 }
 
 // ownersOf are the owners of a task that are known when it is taken.
@@ -351,21 +374,29 @@ func (s *shares) end(task *queue.Task, hosts []queue.Owner, now time.Time) {
 	defer s.mu.Unlock()
 	h := s.held[task]
 	delete(s.held, task)
-	for i, o := range h.owners {
-		if at := slices.Index(o.begun, h.since); at >= 0 {
-			o.begun = slices.Delete(o.begun, at, at+1)
-		}
-		o.lastSeen = now
-		if i == 0 {
-			s.note(o, now.Sub(h.since) < slowAfter, now)
-			if hosts != nil {
-				o.hosts = s.knowAll(hosts, now)
-			}
-		}
+	for _, o := range h.shared {
+		s.release(o, h.since, now)
+	}
+	if h.first == nil {
+		return
+	}
+	s.note(h.first, now.Sub(h.since) < slowAfter, now)
+	s.release(h.first, h.since, now)
+	if hosts != nil {
+		h.first.hosts = s.knowAll(hosts, now)
+	}
+}
+
+// wake has an idle thread ask again if the owner that it waits for leaves a thread. This is known
+// once a call has ended, because a thread that has ended a task may take another of its owner.
+func (s *shares) wake() {
+	if s.dominant == nil || s.isDominant(s.dominant) {
+		return
 	}
 	select {
 	case s.freed <- struct{}{}:
-	default:
+	default: // nobody waits
+		s.dominant = nil
 	}
 }
 

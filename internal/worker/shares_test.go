@@ -131,6 +131,26 @@ func TestThreadsWaitForOneThatIsQuick(t *testing.T) {
 	assert.False(t, s.begin("a"))
 }
 
+// TestAnIdleThreadIsWokenOnceOneIsLeft and not by a task whose thread takes the owner's next.
+func TestAnIdleThreadIsWokenOnceOneIsLeft(t *testing.T) {
+	s := newSharing(8)
+	s.fill("a")
+	assert.True(t, s.waits())
+	s.finish("a")
+	assert.True(t, s.begin("a"))
+	assert.Empty(t, s.freed)
+	s.finish("a")
+	assert.False(t, s.waits())
+	assert.Len(t, s.freed, 1)
+	<-s.freed
+	assert.False(t, s.waits())
+	assert.Len(t, s.freed, 1, "another may wait, too")
+	assert.False(t, s.waits())
+	<-s.freed
+	assert.False(t, s.waits())
+	assert.Empty(t, s.freed, "nobody waits any more")
+}
+
 func TestSlowOwnersShare(t *testing.T) {
 	s := newSharing(32)
 	slow := func(o queue.Owner) {
