@@ -36,7 +36,10 @@ KINDS.parcel = {
       put_off(entry, entry.now + 7)
       return nil
     end
-    if put_off_if_full(entry, address, nil, 'https://' .. address .. '/') then return nil end
+    local place = redis.call('ZRANK', lane_of_parcel(address), entry.job)
+    if put_off_if_full(entry, address, place, nil, 'https://' .. address .. '/') then
+      return nil
+    end
     return { address, tonumber(found[2]) or 0 }
   end,
   complete = function(entry)

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -92,5 +93,30 @@ func TestAHeldEntryIsNotPutOffForItsThread(t *testing.T) {
 		owned, err := d.Complete(t.Context(), task, queue.Done, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
+	})
+}
+
+// TestOnlyOwnEntriesMakeARecheckLonger has very many others that come up soon.
+func TestOnlyOwnEntriesMakeARecheckLonger(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		const recheck, posted, others = 40, 100, 1000
+		d, ctx := newDepot(t, server, posted), t.Context()
+		scheduled := d.keys.Scheduled(bus.QueueMain)
+		for n := range others {
+			require.NoError(t, server.Raw.Do(ctx, "ZADD", scheduled, start.UnixMilli()+1, n).Err())
+		}
+		for n := range posted {
+			d.post("a", fmt.Sprint(n))
+		}
+		full := queue.Full{Owner: "a", Recheck: recheck * time.Millisecond}
+		taken, err := d.Acquire(ctx, bus.QueueMain, ann, bus.Failing, start, full)
+		require.NoError(t, err)
+		require.Nil(t, taken.Task)
+		waiting := server.Raw.ZRangeWithScores(ctx, scheduled, others, -1).Val()
+		require.Len(t, waiting, posted)
+		for place, entry := range waiting {
+			assert.EqualValues(t, max(recheck, place), int64(entry.Score)-start.UnixMilli(), "place %d", place)
+		}
 	})
 }

@@ -21,27 +21,32 @@ local function host_owner(url)
 end
 
 -- Has an entry wait that was taken, if it may not be taken now because one of its owners is full:
--- the first that acquire was given decides. Returns whether it waits. `url` is where it is sent, if
--- that is known. `ahead` is as in put_off. Of very many entries each waits longer, so that to look
--- at them again costs no more than of a few.
-local function put_off_if_full(entry, owner, group, url, ahead)
+-- the first that acquire was given decides. Returns whether it waits. `place` is how many entries
+-- of the owner come up before it, and `url` where it is sent, each nil if it is not known. `ahead`
+-- is as in put_off. Of very many entries each waits longer, so that to look at them again costs no
+-- more than of a few: a ms for each that is scheduled soon, but not for more than come before it
+-- if each owner that is full has as many before it.
+local function put_off_if_full(entry, owner, place, group, url, ahead)
   local full = entry.full
   if not full then return false end
-  local recheck = full[owner] or (group and full[group])
+  local own = full[owner]
+  local recheck = own or (group and full[group])
   if not recheck and url then recheck = full[host_owner(url) or ''] end
   if not recheck or recheck == 0 then return false end
   local longest = recheck * MAX_RECHECKS
   local soon = redis.call('ZCOUNT', scheduled_key(entry.queue), entry.now,
     exact(entry.now + longest))
+  if own and place then soon = math.min(soon, place * full[1]) end
   put_off(entry, entry.now + math.min(math.max(recheck, soon), longest), ahead)
   return true
 end
 
 -- Reads the owners that are full: how many these are, and of each its name and for how long entries
--- are put off (ms). Returns nil if there are none, which is nearly always.
+-- are put off (ms). Returns nil if there are none, which is nearly always, else the times by name,
+-- and at 1 how many they are.
 local function read_full(first)
   if ARGV[first] == '0' then return nil end
-  local full = {}
+  local full = { tonumber(ARGV[first]) }
   for i = first + 1, first + 2 * ARGV[first], 2 do full[ARGV[i]] = tonumber(ARGV[i + 1]) end
   return full
 end

@@ -49,7 +49,8 @@ local function has_to_wait(entry, token, state, refused, plan, created, callback
   elseif state.standing < entry.min_standing then
     put_off(entry, entry.now + RECHECK)
   else
-    return put_off_if_full(entry, token, nil, callback)
+    local place = entry.full and redis.call('ZRANK', lane, entry.job) or nil
+    return put_off_if_full(entry, token, place, nil, callback)
   end
   return true
 end

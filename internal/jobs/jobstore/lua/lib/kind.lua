@@ -34,7 +34,7 @@ end
 local function waits_for_thread(entry, type, turn)
   if not entry.full then return false end
   local waiting = turn - in_flight_of(type.lane)
-  return put_off_if_full(entry, type.name, nil, type.url, ahead_of(waiting))
+  return put_off_if_full(entry, type.name, waiting, nil, type.url, ahead_of(waiting))
 end
 
 local function payload_of(job, type)

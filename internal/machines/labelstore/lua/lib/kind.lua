@@ -139,7 +139,9 @@ KINDS.label = {
       put_off(entry, entry.now + math.min(math.max(RECHECK, waiting), MAX_RECHECK))
       return nil
     end
-    if put_off_if_full(entry, machine .. '/' .. label.state, machine .. '/') then return nil end
+    if put_off_if_full(entry, machine .. '/' .. label.state, nil, machine .. '/') then
+      return nil
+    end
     if is_closing(machine, label.state, LEADING) then
       put_off(entry, entry.now + CLOSING) -- its gate or webhook would be asked for nothing
       return nil
