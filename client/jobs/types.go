@@ -42,6 +42,9 @@ type Type struct {
 	Schedule     string          `json:"schedule,omitzero"`
 	Timezone     string          `json:"timezone,omitzero"`
 	ScheduleData json.RawMessage `json:"schedule_data,omitempty"`
+	// Clients are the names of those that may enqueue, cancel, replay, fetch, extend and report its
+	// jobs, 1 to 32, besides root; nil is all.
+	Clients []string `json:"clients,omitzero"`
 }
 
 // TypeInfo is a type as the bus has it.

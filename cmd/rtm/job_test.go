@@ -62,24 +62,26 @@ func TestJobTypes(t *testing.T) {
 	assert.Empty(t, b.rtm(t, "type", "list"))
 	assert.Equal(t, "[]\n", b.rtm(t, "type", "list", "--json"))
 	b.rtm(t, "type", "add", "ship", "--strategy", "at_least_once", "--attempts", "3", "--concurrency", "2", "--url", "https://ship.example/jobs",
-		"--timeout", "90s", "--retention", "0s", "--schedule", "0 6 * * *", "--timezone", "Europe/Berlin", "--schedule-data", `{"n":1.50}`, "--paused")
+		"--timeout", "90s", "--retention", "0s", "--schedule", "0 6 * * *", "--timezone", "Europe/Berlin", "--schedule-data", `{"n":1.50}`, "--paused", "--clients", "alice,bob")
 	made, err := b.jobs.Type(t.Context(), "ship")
 	require.NoError(t, err)
 	assert.Equal(t, jobs.Type{
 		Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 2, URL: new("https://ship.example/jobs"), Timeout: 90_000,
 		Retention: new(int64(0)), Paused: true, Schedule: "0 6 * * *", Timezone: "Europe/Berlin", ScheduleData: json.RawMessage(`{"n":1.50}`),
+		Clients: []string{"alice", "bob"},
 	}, made.Type)
 	b.rtm(t, "put", "ship")
-	assert.Equal(t, "ship\t1\t0\t0\ttrue\t2\tat_least_once\t3\t90000\t0\t0 6 * * *\tEurope/Berlin\thttps://ship.example/jobs\talice\t\n",
+	assert.Equal(t, "ship\t1\t0\t0\ttrue\t2\tat_least_once\t3\t90000\t0\t0 6 * * *\tEurope/Berlin\thttps://ship.example/jobs\talice\t\talice,bob\n",
 		strings.Replace(b.rtm(t, "type", "list"), "\t1\t1\t0\t", "\t1\t0\t0\t", 1))
 
-	b.rtm(t, "type", "set", "ship", "--pull", "--schedule", "off", "--retention", "1h")
+	b.rtm(t, "type", "set", "ship", "--pull", "--schedule", "off", "--retention", "1h", "--clients", "off")
 	b.rtm(t, "type", "resume", "ship")
 	changed, err := b.jobs.Type(t.Context(), "ship")
 	require.NoError(t, err)
 	made.URL, made.Retention, made.Paused, made.Schedule, made.Timezone, made.ScheduleData = nil, new(int64(3600)), false, "", "", json.RawMessage("null")
+	made.Clients = nil
 	assert.Equal(t, made.Type, changed.Type, "the rest is as it was")
-	assert.Equal(t, []string{"ship", "ready", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "pull", "alice"}, typeRow(changed))
+	assert.Equal(t, []string{"ship", "ready", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "pull", "alice", "all"}, typeRow(changed))
 	held := changed
 	held.HeldUntil = time.UnixMilli(1_700_000_000_000)
 	assert.Equal(t, "held until "+clock(held.HeldUntil), typeRow(held)[1])

@@ -122,6 +122,12 @@ func checkJobType(t clientjobs.Type) error {
 		Pull: t.URL == nil, Timeout: t.Timeout.Duration(), Retention: time.Duration(*t.Retention) * time.Second,
 		Schedule: t.Schedule, Timezone: t.Timezone, ScheduleData: t.ScheduleData,
 	}
+	if t.Clients != nil {
+		checked.Clients = bus.Clients{}
+	}
+	for _, name := range t.Clients {
+		checked.Clients = append(checked.Clients, bus.ClientName(name))
+	}
 	if t.URL != nil {
 		checked.URL = *t.URL
 	}
@@ -153,6 +159,9 @@ func typeFlagOf(pointer string) string {
 		return "NAME"
 	case "/delivery_strategy":
 		return "--strategy"
+	}
+	if strings.HasPrefix(pointer, "/clients/") {
+		return "--clients"
 	}
 	return "--" + strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "_", "-")
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +35,8 @@ sent because the service asked for time (429 or 503).
 
 Without a terminal each type is a line with name, the numbers of jobs queued, waiting and in progress, paused (true or
 false), concurrency, strategy, attempts, timeout (ms), retention (s), schedule, time zone, where jobs are sent, who
-made the type, and until when jobs are held back (ms since the Unix epoch, empty if they are not), separated by tabs.`,
+made the type, until when jobs are held back (ms since the Unix epoch, empty if they are not), and the clients that may
+use it (separated by commas, empty for all), separated by tabs.`,
 		Example: "  rtm job type list -b @production\n  rtm job type list -b bus.example -t shop--1 --json",
 		Args:    arguments(0, 0),
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
@@ -47,7 +50,7 @@ made the type, and until when jobs are held back (ms since the Unix epoch, empty
 			}
 			return list{
 				json: asJSON, value: append([]jobs.TypeInfo{}, types...), empty: "There are no job types.",
-				header: []string{"TYPE", "STATE", "QUEUED", "WAITING", "IN PROGRESS", "CONCURRENCY", "ATTEMPTS", "STRATEGY", "TIMEOUT", "SCHEDULE", "SENT TO", "OWNER"},
+				header: []string{"TYPE", "STATE", "QUEUED", "WAITING", "IN PROGRESS", "CONCURRENCY", "ATTEMPTS", "STRATEGY", "TIMEOUT", "SCHEDULE", "SENT TO", "OWNER", "CLIENTS"},
 				rows:   table, plain: func(w io.Writer) error { return lines(w, rows) },
 			}.print(cmd.OutOrStdout())
 		}),
@@ -72,7 +75,8 @@ func typeRow(t jobs.TypeInfo) []string {
 		}
 	}
 	row := append([]string{t.Name, state}, typeCounts(t)...)
-	return append(row, strconv.Itoa(t.Concurrency), strconv.Itoa(t.Attempts), t.Strategy, t.Timeout.Duration().String(), schedule, sentTo(t), t.Owner)
+	return append(row, strconv.Itoa(t.Concurrency), strconv.Itoa(t.Attempts), t.Strategy, t.Timeout.Duration().String(), schedule, sentTo(t), t.Owner,
+		cmp.Or(strings.Join(t.Clients, ", "), "all"))
 }
 
 // typeLine is a type as a script reads it.
@@ -83,7 +87,7 @@ func typeLine(t jobs.TypeInfo) []string {
 	}
 	row := append([]string{t.Name}, typeCounts(t)...)
 	row = append(row, strconv.FormatBool(t.Paused), strconv.Itoa(t.Concurrency), t.Strategy, strconv.Itoa(t.Attempts))
-	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner, milliseconds(t.HeldUntil))
+	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner, milliseconds(t.HeldUntil), strings.Join(t.Clients, ","))
 }
 
 func typeCounts(t jobs.TypeInfo) (cells []string) {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ type typeFlags struct {
 	strategy, url, schedule, timezone, data string
 	attempts, concurrency                   int
 	timeout, retention                      time.Duration
+	clients                                 []string
 	pull                                    bool
 }
 
@@ -24,6 +26,7 @@ type typeFlags struct {
 var typeMembers = map[string]string{
 	"strategy": "delivery_strategy", "attempts": "attempts", "concurrency": "concurrency", "url": "url", "pull": "url",
 	"timeout": "timeout", "retention": "retention", "schedule": "schedule", "timezone": "timezone", "schedule-data": "schedule_data",
+	"clients": "clients",
 }
 
 func (f *typeFlags) add(command *cobra.Command) {
@@ -38,6 +41,7 @@ func (f *typeFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.schedule, "schedule", "", "a `CRON` expression of five fields: a job is enqueued at each of its times; off for none")
 	flags.StringVar(&f.timezone, "timezone", "", "the time `ZONE` of the schedule, such as Europe/Berlin (default: UTC)")
 	flags.StringVar(&f.data, "schedule-data", "", "the data of the jobs of the schedule, a `JSON` value; @FILE reads it from a file, - from the standard input")
+	flags.StringSliceVar(&f.clients, "clients", nil, "the `NAMES` of the clients that may enqueue, cancel, replay, fetch and report its jobs, besides root; off for all")
 	_ = command.RegisterFlagCompletionFunc("strategy",
 		cobra.FixedCompletions([]string{clientjobs.AtLeastOnce, clientjobs.AtMostOnce}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -68,6 +72,9 @@ func (f *typeFlags) apply(cmd *cobra.Command, t *clientjobs.Type) (err error) {
 	set(true, &t.Retention, new(int64(f.retention/time.Second)))
 	set(given("schedule"), &t.Schedule, unlessOff(f.schedule))
 	set(given("timezone"), &t.Timezone, f.timezone)
+	if given("clients") && !slices.Equal(f.clients, []string{"off"}) {
+		t.Clients = f.clients
+	}
 	if t.ScheduleData, err = readJobData(cmd, "schedule-data", f.data); err != nil {
 		return err
 	}

@@ -106,13 +106,14 @@ webhook, its triggers, and what is next, separated by tabs. --json has all of th
 			if err != nil {
 				return err
 			}
-			rows, err := stateRows(info)
+			rows, clients, err := stateRows(info)
 			if err != nil {
 				return err
 			}
 			if out := cmd.OutOrStdout(); !asJSON && terminal.Is(out) {
-				fmt.Fprintf(out, "%s: version %d, applied %s; %s, %d errored\n\n",
-					printable(info.Name), info.Version, clock(info.AppliedAt.Time), count(int(total(info.Labels)), "label"), info.Errored)
+				fmt.Fprintf(out, "%s: version %d, applied %s; %s, %d errored; for %s\n\n",
+					printable(info.Name), info.Version, clock(info.AppliedAt.Time), count(int(total(info.Labels)), "label"), info.Errored,
+					cmp.Or(strings.Join(clients, ", "), "all clients"))
 			}
 			return list{
 				json: asJSON, value: info, header: []string{"STATE", "KIND", "LABELS", "WHAT", "TRIGGERS", "NEXT"}, rows: rows,
@@ -135,11 +136,15 @@ type shownState struct {
 	Next      json.RawMessage  `json:"next"`
 }
 
-// stateRows are the states of a machine in the order of its definition.
-func stateRows(info clientmachines.Info) (rows [][]string, err error) {
-	var definition struct{ States []shownState }
+// stateRows are the states of a machine in the order of its definition, and the clients that it is
+// for, none if it is for all.
+func stateRows(info clientmachines.Info) (rows [][]string, clients []string, err error) {
+	var definition struct {
+		States  []shownState
+		Clients []string
+	}
 	if err := json.Unmarshal(info.Definition, &definition); err != nil {
-		return nil, fmt.Errorf("the bus shows a definition that is none: %w", err)
+		return nil, nil, fmt.Errorf("the bus shows a definition that is none: %w", err)
 	}
 	for _, s := range definition.States {
 		kind := "gate"
@@ -151,7 +156,7 @@ func stateRows(info clientmachines.Info) (rows [][]string, err error) {
 			name, kind, number(info.Labels[name]), cmp.Or(s.Webhook, oneLine(s.Condition)), showTriggers(s.Triggers), showNext(s.Next),
 		})
 	}
-	return rows, nil
+	return rows, definition.Clients, nil
 }
 
 // oneLine is a condition on one line, unless it has a comment, which goes to the end of its line.

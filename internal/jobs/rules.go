@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -29,7 +30,7 @@ func refuse(id, pointer, format string, args ...any) error {
 // clients expect it. What is zero and must not be counts as missing.
 func (t *Type) Validate() error {
 	for _, check := range []func() error{
-		t.Name.Validate, t.validateStrategy, t.validateLimits, t.validateTimes, t.validateSchedule,
+		t.Name.Validate, t.validateStrategy, t.validateLimits, t.validateTimes, t.validateSchedule, t.validateClients,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -123,6 +124,20 @@ func (t *Type) validateSchedule() error {
 		return refuse(invalidParameter, "/schedule", "%s", err)
 	}
 	return nil
+}
+
+func (t *Type) validateClients() (err error) {
+	if t.Clients == nil {
+		return nil
+	}
+	t.Clients.Check(func(index int, fault string) {
+		pointer := "/clients"
+		if index >= 0 {
+			pointer = fmt.Sprintf("/clients/%d", index)
+		}
+		err = cmp.Or(err, refuse(invalidParameter, pointer, "%s", fault))
+	})
+	return err
 }
 
 // ValidateURL checks where the jobs of a type go: its host must not be denied and, without a URL,

@@ -35,6 +35,7 @@ func TestTypesAreValid(t *testing.T) {
 		"a schedule": func(t *jobs.Type) {
 			t.Schedule, t.Timezone, t.ScheduleData = "0 6 * * *", "Europe/Berlin", []byte("{}")
 		},
+		"a client":     func(t *jobs.Type) { t.Clients = bus.Clients{"a:1_b-"} },
 		"no time zone": func(t *jobs.Type) { t.Schedule = "*/5 * * * *" },
 	} {
 		checked := valid()
@@ -75,6 +76,11 @@ func TestTypesAreRefused(t *testing.T) {
 			t.Schedule, t.ScheduleData = "* * * * *", bytes.Repeat([]byte("["), bus.MaxDepth+1)
 		}, "invalid_parameter", "/schedule_data", "nested more than 100 deep"},
 		{func(t *jobs.Type) { t.Schedule, t.ScheduleData = "* * * * *", make([]byte, jobs.MaxData+1) }, "invalid_parameter", "/schedule_data", "at most 102400"},
+		{func(t *jobs.Type) { t.Clients = bus.Clients{} }, "invalid_parameter", "/clients", "names no client"},
+		{func(t *jobs.Type) { t.Clients = bus.Clients{"a", "A b"} }, "invalid_parameter", "/clients/1", "is not the name"},
+		{func(t *jobs.Type) { t.Clients = bus.Clients{"root"} }, "invalid_parameter", "/clients/0", "root always may"},
+		{func(t *jobs.Type) { t.Clients = bus.Clients{"a", "b", "a"} }, "invalid_parameter", "/clients/2", "a twice"},
+		{func(t *jobs.Type) { t.Clients = make(bus.Clients, 33) }, "invalid_parameter", "/clients", "at most 32"},
 		{func(t *jobs.Type) { t.Schedule, t.Timezone = "x", "Europe/Bielefeld" }, "invalid_parameter", "/timezone", "no time zone"},
 		{func(t *jobs.Type) { t.Schedule, t.Timezone = "* * * *", "UTC" }, "invalid_parameter", "/schedule", "five fields"},
 	} {

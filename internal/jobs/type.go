@@ -80,6 +80,8 @@ type Type struct {
 	Schedule     string
 	Timezone     string
 	ScheduleData []byte
+	// Clients may enqueue, cancel, replay, fetch and report its jobs, besides root.
+	Clients bus.Clients
 	// Owner is the public name of the client that made it, and may change it; empty for root.
 	Owner                bus.ClientName
 	CreatedAt, UpdatedAt time.Time
@@ -122,6 +124,8 @@ var (
 	ErrTypeExists = errors.New("there is a job type of that name")
 	// ErrNotOwner means that the type is another client's.
 	ErrNotOwner = errors.New("the job type is another client's")
+	// ErrNotClient means that the type has [Type].Clients, and the client is not one of them.
+	ErrNotClient = errors.New("the job type is for other clients")
 	// ErrTypeHasJobs means that jobs of the type are queued or in progress.
 	ErrTypeHasJobs = errors.New("jobs of the type have not ended")
 	// ErrNotPull means that the type's jobs are not fetched, but POSTed to their service.

@@ -131,6 +131,7 @@ var (
 	ErrUnknownLabel   = errors.New("there is no such label")
 	ErrLabelExists    = errors.New("there is a label of that name")
 	ErrLabelDeleted   = errors.New("the label was deleted; its name can be used again 24 hours after that")
+	ErrNotClient      = errors.New("the machine is for other clients")
 	ErrNotErrored     = errors.New("the label is not errored")
 	ErrNotInGate      = errors.New("the label is not in a gate")
 	// ErrChanged means that somebody else has changed what was read. It is to be read again.

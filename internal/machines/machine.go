@@ -74,6 +74,8 @@ type Machine struct {
 	Webhooks []WebhookRule
 	// Publish says where moves are published; nil if they are not.
 	Publish *Publish
+	// Clients may make, change, delete and retry its labels, and have them evaluated, besides root.
+	Clients bus.Clients
 }
 
 // State returns a state by its name; nil if there is none.

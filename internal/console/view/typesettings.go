@@ -2,6 +2,7 @@ package view
 
 import (
 	"strconv"
+	"strings"
 
 	"routemaster/client/jobs"
 )
@@ -32,5 +33,6 @@ func NewTypeSettings(t jobs.Type) Settings {
 		{Name: "schedule", Label: "Schedule", Kind: Text, Value: t.Schedule, Hint: "A cron expression of five fields. Empty is none."},
 		{Name: "timezone", Label: "Time zone", Kind: Text, Value: t.Timezone, Hint: "Of the schedule, such as Europe/Paris. Empty is UTC."},
 		{Name: "schedule_data", Label: "Data of its jobs", Kind: Code, Value: data, Hint: "One JSON value, for the jobs of the schedule."},
+		{Name: "clients", Label: "Clients", Kind: Lines, Value: strings.Join(t.Clients, "\n"), Hint: "Who may enqueue, cancel, replay, fetch and report its jobs, one name a line. Empty is all."},
 	})
 }

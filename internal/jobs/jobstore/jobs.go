@@ -66,7 +66,7 @@ func (s *Store) Enqueue(
 	for _, job := range list {
 		size += len(job.Data)
 	}
-	args := append(make([]any, 0, 4+4*len(list)), string(name), micros(now), traceparent, size)
+	args := append(make([]any, 0, 5+4*len(list)), string(name), micros(now), traceparent, size, string(s.client))
 	for _, job := range list {
 		args = append(args, string(job.ID), job.Data, micros(job.RunAfter), micros(job.ExpiresAt))
 	}
@@ -127,7 +127,7 @@ func (s *Store) Report(
 	ctx context.Context, name jobs.TypeName, id jobs.ID, r jobs.Report, now time.Time,
 ) (jobs.Status, error) {
 	rest, err := replied("report job", s.group.Change(ctx, scriptJobReport,
-		string(id), string(name), r.Attempt, string(r.Status), r.Final, micros(now), rand.Float64()))
+		string(id), string(name), r.Attempt, string(r.Status), r.Final, micros(now), rand.Float64(), string(s.client)))
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +142,7 @@ func (s *Store) Extend(
 ) (time.Time, error) {
 	deadline := now.Add(timeout)
 	_, err := replied("extend job", s.group.Change(ctx, scriptJobExtend,
-		string(id), string(name), attempt, micros(deadline), micros(now)))
+		string(id), string(name), attempt, micros(deadline), micros(now), string(s.client)))
 	return toMicros(deadline), err
 }
 
@@ -150,7 +150,8 @@ func (s *Store) Extend(
 // its data; name may be empty. It fails with [jobs.ErrUnknownJob], [jobs.ErrQueued],
 // [jobs.ErrUnknownType] (it was deleted) or [bus.ErrUnavailable].
 func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
-	rest, err := replied("replay job", s.group.Change(ctx, scriptJobReplay, string(id), string(name), string(copied), micros(now)))
+	rest, err := replied("replay job", s.group.Change(ctx, scriptJobReplay,
+		string(id), string(name), string(copied), micros(now), string(s.client)))
 	if err != nil {
 		return jobs.Job{}, err
 	}
@@ -165,7 +166,7 @@ func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.
 // it was cancelled before. It fails with [jobs.ErrUnknownJob], [jobs.ErrArchived] if it ended
 // otherwise, or [bus.ErrUnavailable].
 func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now time.Time) (was jobs.Status, err error) {
-	rest, err := replied("cancel job", s.group.Change(ctx, scriptJobCancel, string(id), string(name), micros(now)))
+	rest, err := replied("cancel job", s.group.Change(ctx, scriptJobCancel, string(id), string(name), micros(now), string(s.client)))
 	if err != nil {
 		return "", err
 	}
@@ -191,7 +192,7 @@ func (s *Store) Fetch(
 	ctx context.Context, name jobs.TypeName, max int, now time.Time,
 ) (list []jobs.Job, expired int, err error) {
 	// Replicas need not confirm it: jobs that are taken but not returned would wait for their deadline.
-	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now)).Change())
+	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now), string(s.client)).Change())
 	if err != nil {
 		return nil, 0, err
 	}

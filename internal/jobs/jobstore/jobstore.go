@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/fence"
 	"routemaster/internal/jobs"
 	"routemaster/internal/queue"
@@ -63,12 +64,23 @@ type Store struct {
 	keys  Keys
 	queue *queue.Queue
 	// archives are for [Store.DropArchived].
-	archives archives
+	archives *archives
+	// client is who asks, empty for root and for the bus itself: see [Store.For].
+	client bus.ClientName
 }
 
 // New returns the jobs of a partition.
 func New(p *rdb.Partition) *Store {
-	return &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
+	return &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{}), archives: new(archives)}
+}
+
+// For returns the store for what a client asks for; the empty name is root's. What enqueues,
+// fetches, reports, extends, cancels or replays jobs of a type that is for other clients then
+// fails with [jobs.ErrNotClient], and changes nothing.
+func (s *Store) For(client bus.ClientName) *Store {
+	own := *s
+	own.client = client
+	return &own
 }
 
 // Queue is the queue of the jobs' entries, [bus.QueueJobs]. A task of one has a [*Run] as its
@@ -90,6 +102,7 @@ var refusals = map[string]error{
 	"reported":        jobs.ErrReported,
 	"cancelled":       jobs.ErrCancelled,
 	"not in progress": jobs.ErrNotInProgress,
+	"not client":      jobs.ErrNotClient,
 	"not pull":        jobs.ErrNotPull,
 	"too large":       jobs.ErrTooLarge,
 	"changed":         errChanged,

@@ -99,7 +99,7 @@ const archivesTTL = 5 * time.Second
 // Redis is about to be full. It returns how many; 0 means that none is left. It fails with
 // [bus.ErrUnavailable].
 func (s *Store) DropArchived(ctx context.Context) (int, error) {
-	a := &s.archives
+	a := s.archives
 	a.Lock()
 	defer a.Unlock()
 	if time.Since(a.read) > archivesTTL {

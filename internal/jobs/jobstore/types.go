@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -26,9 +27,28 @@ func fieldsOf(t jobs.Type) []any {
 	return []any{
 		"strategy", string(t.Strategy), "attempts", t.Attempts, "concurrency", t.Concurrency, "url", url,
 		"timeout", t.Timeout.Milliseconds(), "retention", int64(t.Retention / time.Second), "paused", t.Paused,
-		"schedule", t.Schedule, "timezone", t.Timezone, "schedule_data", t.ScheduleData, "owner", string(t.Owner),
+		"schedule", t.Schedule, "timezone", t.Timezone, "schedule_data", t.ScheduleData, "clients", joinClients(t.Clients), "owner", string(t.Owner),
 		"created_at", micros(t.CreatedAt), "updated_at", micros(t.UpdatedAt),
 	}
+}
+
+// joinClients is a list of clients as the scripts read it, and splitClients the other way round.
+func joinClients(clients bus.Clients) string {
+	var text strings.Builder
+	for i, name := range clients {
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		text.WriteString(string(name))
+	}
+	return text.String()
+}
+
+func splitClients(text string) (clients bus.Clients) {
+	for name := range strings.FieldsSeq(text) {
+		clients = append(clients, bus.ClientName(name))
+	}
+	return clients
 }
 
 // parseType reads the hash of a type. It reports whether there is one that is not being deleted.
@@ -41,7 +61,7 @@ func parseType(name jobs.TypeName, hash map[string]string) (t jobs.Type, ok bool
 		Retention: time.Duration(number("retention")) * time.Second,
 		Paused:    hash["paused"] == "1", Schedule: hash["schedule"], Timezone: hash["timezone"],
 		Owner: bus.ClientName(hash["owner"]), CreatedAt: fromMicros(hash["created_at"]), UpdatedAt: fromMicros(hash["updated_at"]),
-		SkippedAt: fromMicros(hash["skipped_at"]),
+		SkippedAt: fromMicros(hash["skipped_at"]), Clients: splitClients(hash["clients"]),
 	}
 	if t.Pull {
 		t.URL = ""
@@ -146,6 +166,19 @@ func (s *Store) Type(ctx context.Context, name jobs.TypeName) (jobs.Type, error)
 	return t, nil
 }
 
+// Admit fails with [jobs.ErrNotClient] if a type is for other clients than that of the store, or
+// with [bus.ErrUnavailable]. It says nothing of a type that is not there.
+func (s *Store) Admit(ctx context.Context, name jobs.TypeName) error {
+	clients, err := s.redis.HGet(ctx, s.keys.Type(name), "clients").Result()
+	switch {
+	case err != nil && !errors.Is(err, rdb.Nil):
+		return rdb.Wrap("read job type", err)
+	case !splitClients(clients).Allow(s.client):
+		return jobs.ErrNotClient
+	}
+	return nil
+}
+
 // Types returns all types without the data of their schedules, the newest first. It fails with
 // [bus.ErrUnavailable].
 func (s *Store) Types(ctx context.Context) ([]jobs.Type, error) {
@@ -180,7 +213,7 @@ func (s *Store) CountTypes(ctx context.Context, owner bus.ClientName) (all, owne
 // schedule.
 var listedFields = []string{
 	"strategy", "attempts", "concurrency", "url", "timeout", "retention", "paused", "schedule", "timezone",
-	"owner", "created_at", "updated_at", "skipped_at", "deleted",
+	"clients", "owner", "created_at", "updated_at", "skipped_at", "deleted",
 }
 
 // typesPerRead is how many types one round trip reads.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/jobstore/jobstoretest"
@@ -26,7 +27,7 @@ func TestTypes(t *testing.T) {
 		full := jobs.Type{
 			Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 7, Concurrency: 300, Pull: true, Timeout: 90 * time.Minute,
 			Retention: 2 * time.Hour, Paused: true, Schedule: "5 4 * * *", Timezone: "Europe/Berlin", ScheduleData: []byte(`[1.0]`),
-			Owner: "alice--1", CreatedAt: start, UpdatedAt: start,
+			Clients: bus.Clients{"shop", "a:b_c-1"}, Owner: "alice--1", CreatedAt: start, UpdatedAt: start,
 		}
 		require.NoError(t, s.CreateType(ctx, full))
 		require.ErrorIs(t, s.CreateType(ctx, full), jobs.ErrTypeExists)
@@ -51,12 +52,12 @@ func TestTypes(t *testing.T) {
 				_, err := s.ChangeType(ctx, "ship", func(c *jobs.Type) error { c.Attempts = 9; return nil })
 				require.NoError(t, err)
 			}
-			c.Paused, c.Pull, c.URL = false, false, "https://shop.example/"
+			c.Paused, c.Pull, c.URL, c.Clients = false, false, "https://shop.example/", nil
 			return nil
 		})
 		require.NoError(t, err)
 		assert.Equal(t, 2, tries)
-		full.Attempts, full.Paused, full.Pull, full.URL = 9, false, false, "https://shop.example/"
+		full.Attempts, full.Paused, full.Pull, full.URL, full.Clients = 9, false, false, "https://shop.example/", nil
 		assert.Equal(t, full, changed)
 		found, err := s.Type(ctx, "ship")
 		require.NoError(t, err)

@@ -175,13 +175,14 @@ func (l *loader) machine(name, v *document.Value) *machines.Machine {
 	}
 	o.what = "a machine"
 	for _, e := range o.Entries {
-		if known := []string{"states", "feeds", "webhooks", "publish"}; !slices.Contains(known, e.Key.Text) {
+		if known := []string{"states", "feeds", "webhooks", "publish", "clients"}; !slices.Contains(known, e.Key.Text) {
 			l.Warn(e.Key.Place, "a machine has no key %q: it is ignored; there are %s", e.Key.Text, strings.Join(known, ", "))
 		}
 	}
 	m.Feeds = l.feeds(o.get("feeds"))
 	m.Webhooks = l.webhookRules(o.get("webhooks"))
 	m.Publish = l.publish(o.get("publish"))
+	m.Clients = l.clients(o.get("clients"))
 	s := stateReader{loader: l, machine: m, places: map[machines.StateName]document.Place{}}
 	s.states(o.need("states"))
 	if m.Publish != nil && m.Hears(m.Publish.Topic) {
@@ -294,6 +295,27 @@ func (l *loader) publish(v *document.Value) *machines.Publish {
 		}
 	}
 	return p
+}
+
+// clients reads the clients that a machine is for, nil for all.
+func (l *loader) clients(v *document.Value) (clients bus.Clients) {
+	if !l.is(v, document.List, "clients must be a list of names of clients") {
+		return nil
+	}
+	var places []document.Place
+	for _, item := range v.Items {
+		if name, ok := l.text(item, "the name of a client"); ok {
+			clients, places = append(clients, bus.ClientName(name)), append(places, item.Place)
+		}
+	}
+	clients.Check(func(index int, fault string) {
+		place := v.Place
+		if index >= 0 {
+			place = places[index]
+		}
+		l.Refuse(place, "clients: %s", fault)
+	})
+	return clients
 }
 
 func (l *loader) topic(v *document.Value) bus.TopicName {

@@ -117,6 +117,9 @@ func TestRefusedKeysOfMachines(t *testing.T) {
 		"publish: {}": {"2:10: publish needs topic", "2:10: publish needs url"},
 		`publish: {topic: T, url: "http://a", publisher: ""}`:   {"2:18: topic: a topic name is", "2:26: the url of an event must be an https URL", "2:49: publisher must not be empty"},
 		`publish: {topic: t, url: "https://a", publisher: A B}`: {"2:50: publisher: a name is"},
+		"clients: shop":                      {"2:10: clients must be a list of names of clients; this is a string"},
+		"clients: []":                        {"2:10: clients: names no client"},
+		"clients: [a, {}, root, B, c, d, c]": {"2:14: the name of a client must be a string", "2:18: clients: root always may", "2:24: clients: is not the name", "2:33: clients: names the client c twice"},
 	}.check(t, func(text string) string {
 		return "state_machines: {m: {\n" + text + ",\nstates: [{gate: g, exit_condition: true}]}}"
 	})

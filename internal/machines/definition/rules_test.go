@@ -159,7 +159,7 @@ state_machines:
 	assert.Equal(t, []string{
 		"a.yaml:3:21: the plugin routemaster.logging:PythonLogger is ignored: logs and metrics are those of the bus",
 		"a.yaml:4:3: there are no plugins of the kind metrics: this is ignored",
-		`a.yaml:7:5: a machine has no key "owner": it is ignored; there are states, feeds, webhooks, publish`,
+		`a.yaml:7:5: a machine has no key "owner": it is ignored; there are states, feeds, webhooks, publish, clients`,
 		"a.yaml:9:63: this is for metadata.metadata.a.b, since the path of a trigger begins within the metadata: write a.b",
 	}, got)
 	_, warnings, err = definition.Load(files(strings.Replace(text, "true,", "nonsense,", 1))...)

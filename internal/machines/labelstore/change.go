@@ -27,8 +27,9 @@ var errBehind = fmt.Errorf("%w: the definitions have not come to the partition o
 const closingPause = 10 * time.Millisecond
 
 // Add makes a label. It returns the label as it was made. It fails with
-// [machines.ErrUnknownMachine], [machines.ErrLabelExists], [machines.ErrLabelDeleted], a
-// [bus.Invalid] for metadata that is too long, [machines.ErrReplacing] or [bus.ErrUnavailable].
+// [machines.ErrUnknownMachine], [machines.ErrNotClient], [machines.ErrLabelExists],
+// [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too long,
+// [machines.ErrReplacing] or [bus.ErrUnavailable].
 func (s *Store) Add(
 	ctx context.Context, machine machines.Name, name machines.LabelName, metadata machines.Object, now time.Time,
 ) (label machines.Label, err error) {
@@ -36,7 +37,7 @@ func (s *Store) Add(
 	if err != nil {
 		return label, err
 	}
-	return s.add(ctx, machine, name, packed, &request{traceparent: s.traceparent(ctx)}, now)
+	return s.add(ctx, machine, name, packed, &request{traceparent: s.traceparent(ctx), client: s.client}, now)
 }
 
 // add makes a label with metadata, for a request whose change may set off a trigger of its first
@@ -57,6 +58,9 @@ func (s *Store) add(
 		m := definitions.Machine(machine)
 		if m == nil {
 			return label, machines.ErrUnknownMachine
+		}
+		if !m.Clients.Allow(r.client) {
+			return label, machines.ErrNotClient
 		}
 		first := m.First()
 		trigger, _ := first.TriggerOf(machine, name, &r.Change)
@@ -89,14 +93,14 @@ func (s *Store) Merge(
 // Change merges a patch into the metadata of a label, and has its gate evaluated if the change sets
 // off one of its triggers. It returns the label as it was after that: of version 0, if it was made,
 // and not resting, if a worker is to look at it. It fails with [machines.ErrUnknownMachine],
-// [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too
-// long, [machines.ErrContended] or [bus.ErrUnavailable].
+// [machines.ErrNotClient], [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], a [bus.Invalid]
+// for metadata that is too long, [machines.ErrContended] or [bus.ErrUnavailable].
 func (s *Store) Change(
 	ctx context.Context, machine machines.Name, name machines.LabelName, c machines.Change, now time.Time,
 ) (label machines.Label, err error) {
 	id := labelID{machine, name}
 	for {
-		r := &request{Change: c, traceparent: s.traceparent(ctx), now: now}
+		r := &request{Change: c, traceparent: s.traceparent(ctx), client: s.client, now: now}
 		if err := s.turns.do(ctx, id, r); err != nil {
 			return label, err
 		}

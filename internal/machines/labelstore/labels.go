@@ -155,8 +155,11 @@ func (s *Store) patch(
 }
 
 // Delete deletes a label of a machine. It is no error if there is none. It fails with
-// [bus.ErrUnavailable].
+// [machines.ErrNotClient] or [bus.ErrUnavailable].
 func (s *Store) Delete(ctx context.Context, m *machines.Machine, name machines.LabelName, now time.Time) error {
+	if !m.Clients.Allow(s.client) {
+		return machines.ErrNotClient
+	}
 	return replied("delete label", s.group.Change(ctx, scriptLabelDelete, string(m.Name), string(name), now.UnixMilli(), publication(m)))
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/fence"
 	"routemaster/internal/machines"
 	"routemaster/internal/queue"
@@ -72,10 +73,12 @@ type Store struct {
 	keys  Keys
 	queue *queue.Queue
 	// latest are the definitions that were read last.
-	latest definitionCache
+	latest *definitionCache
 	// turns has the changes of a label take turns, and rests is how requests wait until one rests.
 	turns *turns
 	rests *watches
+	// client is who asks, empty for root and for the bus itself: see [Store.For].
+	client bus.ClientName
 }
 
 // labelID names a label.
@@ -93,11 +96,20 @@ func NewAll(partitions rdb.Partitions) []*Store {
 	all, read := make([]*Store, len(partitions)), &readDefinitions{}
 	for i, p := range partitions {
 		all[i] = &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
-		all[i].latest.all = read
+		all[i].latest = &definitionCache{all: read}
 		all[i].turns, all[i].rests = newTurns(all[i].changeAll), newWatches(all[i].isAtRest)
-		read.caches = append(read.caches, &all[i].latest)
+		read.caches = append(read.caches, all[i].latest)
 	}
 	return all
+}
+
+// For returns the store for what a client asks for; the empty name is root's. What makes, changes
+// or deletes labels of a machine that is for other clients then fails with [machines.ErrNotClient],
+// and changes nothing.
+func (s *Store) For(client bus.ClientName) *Store {
+	own := *s
+	own.client = client
+	return &own
 }
 
 // Queue is the queue of the labels' entries, [bus.QueueMachines]. A task of one has a [*Visit] as

@@ -25,6 +25,7 @@ const maxContentionPause = 32 * time.Millisecond
 type request struct {
 	machines.Change
 	traceparent string
+	client      bus.ClientName
 	now         time.Time
 
 	// label is as it was after this change, if err is nil. Both hold once the change is done.
@@ -132,8 +133,14 @@ func (s *Store) tryChanges(ctx context.Context, id labelID, requests []*request)
 			r.end(label, errBehind)
 		}
 	}
-	if definitions.Machine(id.machine) == nil {
+	if m := definitions.Machine(id.machine); m == nil {
 		err = machines.ErrUnknownMachine
+	} else {
+		for _, r := range undone(requests) {
+			if !m.Clients.Allow(r.client) {
+				r.end(machines.Label{}, machines.ErrNotClient)
+			}
+		}
 	}
 	requests = undone(requests)
 	if errors.Is(err, machines.ErrUnknownLabel) {

@@ -40,6 +40,14 @@ func (c Client) PublicName() bus.ClientName {
 	return bus.PublicName(c.Token, c.Name)
 }
 
+// ListedName is the name that a [bus.Clients] has of the client, empty for root.
+func (c Client) ListedName() bus.ClientName {
+	if c.Root {
+		return ""
+	}
+	return c.PublicName()
+}
+
 // TokenStore is where the tokens are kept.
 type TokenStore interface {
 	// Tokens returns the name of every client by its token.

@@ -205,7 +205,7 @@ func (h *Handlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, err
 	if name == jobs.MetaShutdown {
 		return ignored(list, now), nil
 	}
-	queued, err := h.stores.Of(name).Enqueue(r.Context(), name, list, tracing.Traceparent(r.Context()), now)
+	queued, err := h.of(r, name).Enqueue(r.Context(), name, list, tracing.Traceparent(r.Context()), now)
 	if err == nil {
 		h.config.Recorder.JobsEnqueued(string(name), len(queued))
 	}

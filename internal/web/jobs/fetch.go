@@ -71,9 +71,10 @@ func (h *Handlers) readFetch(w http.ResponseWriter, r *http.Request) (count int,
 // fetch takes jobs of the type in a request's path, and waits for them.
 func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait time.Duration) ([]jobs.Job, error) {
 	name := nameParam(r)
+	of := h.of(r, name)
 	look := func() ([]jobs.Job, error) {
 		// Once it has begun it is not broken off: what it takes has to be handed out, or given back.
-		fetched, expired, err := h.stores.Of(name).Fetch(context.WithoutCancel(r.Context()), name, count, h.Now())
+		fetched, expired, err := of.Fetch(context.WithoutCancel(r.Context()), name, count, h.Now())
 		for range expired {
 			h.config.Recorder.JobEnded(telemetry.Web, string(name), jobs.Expired)
 		}
@@ -90,7 +91,7 @@ func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait
 		}
 		defer leave()
 		server.AllowLonger(w, wait)
-		fetched, err = h.pulls[h.stores.Number(name)].wait(r.Context(), name, wait, look)
+		fetched, err = h.pulls[h.stores.Number(name)].wait(r.Context(), name, wait, of.Admit, look)
 	}
 	if len(fetched) > 0 && r.Context().Err() != nil {
 		h.giveBack(r, fetched)

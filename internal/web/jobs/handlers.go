@@ -61,8 +61,17 @@ func (h *Handlers) Run(ctx context.Context) {
 	})
 }
 
-// Routes adds all routes. Every client may use them, and the operator; a type is changed by the
-// client that made it, or the operator.
+// of has all of a type, for what the caller asks for.
+func (h *Handlers) of(r *http.Request, name jobs.TypeName) *jobstore.Store {
+	return h.stores.Of(name).For(clientOf(r))
+}
+
+// clientOf is the caller as the lists of clients name it, empty for root.
+func clientOf(r *http.Request) bus.ClientName { return rest.Caller(r).ListedName() }
+
+// Routes adds all routes. Every client may use them, and the operator; what is changed of the jobs
+// of a type with a list of clients, by these only. A type is changed by the client that made it, or
+// the operator.
 func (h *Handlers) Routes(r chi.Router) {
 	route := func(method, path string, handle http.HandlerFunc, query ...string) {
 		r.With(rest.AllowQuery(query...)).Method(method, path, handle)

@@ -116,7 +116,7 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 	}
 	var job jobs.Job
 	if err == nil {
-		job, err = h.stores.Replay(r.Context(), nameParam(r), id, jobs.NewID(), h.Now())
+		job, err = h.stores.For(clientOf(r)).Replay(r.Context(), nameParam(r), id, jobs.NewID(), h.Now())
 		h.count(telemetry.Replay, job.Status, err)
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (h *Handlers) deleteJob(w http.ResponseWriter, r *http.Request) {
 	id, err := idParam(r)
 	var was jobs.Status
 	if err == nil {
-		was, err = h.stores.Of(name).Cancel(r.Context(), name, id, h.Now())
+		was, err = h.of(r, name).Cancel(r.Context(), name, id, h.Now())
 	}
 	if err != nil {
 		h.Fail(w, r, h.explained(r, id, err))

@@ -77,12 +77,19 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // wait has a function look for jobs of a type until it finds some, fails, or the time is over. It
-// does not look for a client that has gone, as its jobs would be lost until their deadline.
+// does not look for a client that has gone, as its jobs would be lost until their deadline. Behind
+// others it begins only if the client is admitted, which the looking would find out much later.
 func (p *pulls) wait(
-	ctx context.Context, name jobs.TypeName, longest time.Duration, look func() ([]jobs.Job, error),
+	ctx context.Context, name jobs.TypeName, longest time.Duration,
+	admit func(context.Context, jobs.TypeName) error, look func() ([]jobs.Job, error),
 ) ([]jobs.Job, error) {
 	own := p.join(name)
 	defer p.leave(name, own)
+	if len(own.turn) == 0 {
+		if err := admit(ctx, name); err != nil {
+			return nil, err
+		}
+	}
 	over := time.NewTimer(longest)
 	defer over.Stop()
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,15 @@ type source struct {
 	// order is who got a job, or why not, in turn.
 	order         []string
 	looks, awaits int
+	// refused are the types that a request may not wait for.
+	refused []jobs.TypeName
+}
+
+func (s *source) admit(_ context.Context, name jobs.TypeName) error {
+	if slices.Contains(s.refused, name) {
+		return jobs.ErrNotClient
+	}
+	return nil
 }
 
 // begin runs a source in a bubble, to whose end it must be stopped.
@@ -50,7 +60,7 @@ func begin(t *testing.T) *source {
 // fetch waits for a job in a goroutine.
 func (s *source) fetch(ctx context.Context, who string, name jobs.TypeName, longest time.Duration) {
 	go func() {
-		found, err := s.wait(ctx, name, longest, func() (found []jobs.Job, err error) {
+		found, err := s.wait(ctx, name, longest, s.admit, func() (found []jobs.Job, err error) {
 			s.locked(func() {
 				s.looks++
 				if s.queued[name] > 0 {
@@ -106,6 +116,18 @@ func TestWhoWaitsFirstIsServedFirst(t *testing.T) {
 		assert.ElementsMatch(t, []string{"a5 failed", "a3", "a4", "a6", "b0"}, s.order[3:])
 		assert.Zero(t, s.queued["a"])
 		assert.Empty(t, s.lines)
+	})
+}
+
+func TestNobodyWaitsBehindOthersForATypeOfOtherClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t)
+		defer s.cancel()
+		s.fetch(t.Context(), "head", "a", time.Second)
+		s.refused = []jobs.TypeName{"a"}
+		s.fetch(t.Context(), "other", "a", time.Second)
+		assert.Equal(t, []string{"other failed"}, s.order)
+		assert.Len(t, s.lines["a"], 1)
 	})
 }
 

@@ -31,7 +31,7 @@ func (h *Handlers) postReport(w http.ResponseWriter, r *http.Request) {
 // report stores a report on the job in a request's path.
 func (h *Handlers) report(r *http.Request, id jobs.ID, report jobs.Report) error {
 	name := nameParam(r)
-	status, err := h.stores.Of(name).Report(r.Context(), name, id, report, h.Now())
+	status, err := h.of(r, name).Report(r.Context(), name, id, report, h.Now())
 	switch {
 	case errors.Is(err, jobs.ErrStaleAttempt):
 		h.config.Recorder.JobRequest(telemetry.Report, "stale")
@@ -91,7 +91,7 @@ func (h *Handlers) postExtend(w http.ResponseWriter, r *http.Request) {
 	}
 	var deadline time.Time
 	if err == nil {
-		deadline, err = h.stores.Of(name).Extend(r.Context(), name, id, attempt, timeout, h.Now())
+		deadline, err = h.of(r, name).Extend(r.Context(), name, id, attempt, timeout, h.Now())
 	}
 	h.RespondJSON(w, r, struct {
 		Deadline string `json:"deadline"`

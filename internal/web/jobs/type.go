@@ -35,6 +35,7 @@ type sentType struct {
 	Schedule     rest.Nullable[string]         `json:"schedule"`
 	Timezone     rest.Nullable[string]         `json:"timezone"`
 	ScheduleData rest.Nullable[jsontext.Value] `json:"schedule_data"`
+	Clients      rest.Nullable[bus.Clients]    `json:"clients"`
 }
 
 // apply sets what was sent. It validates nothing.
@@ -51,6 +52,7 @@ func (s *sentType) apply(t *jobs.Type) {
 	}
 	set(s.Schedule, "", func(schedule string) { t.Schedule = schedule })
 	set(s.Timezone, "", func(zone string) { t.Timezone = zone })
+	set(s.Clients, nil, func(clients bus.Clients) { t.Clients = clients })
 	set(s.ScheduleData, nil, func(data jsontext.Value) { t.ScheduleData = data })
 }
 
@@ -85,9 +87,11 @@ type typeView struct {
 	Timezone  *string `json:"timezone"`
 	// ScheduleData is left out in lists.
 	ScheduleData *jsontext.Value `json:"schedule_data,omitzero"`
-	Owner        bus.ClientName  `json:"owner"`
-	CreatedAt    string          `json:"created_at"`
-	UpdatedAt    string          `json:"updated_at"`
+	// Clients is null if all may use it.
+	Clients   bus.Clients    `json:"clients"`
+	Owner     bus.ClientName `json:"owner"`
+	CreatedAt string         `json:"created_at"`
+	UpdatedAt string         `json:"updated_at"`
 	// HeldUntil is null unless it is still to come.
 	HeldUntil *string `json:"held_until"`
 	// SkippedAt is null unless the schedule skips its times.
@@ -105,7 +109,7 @@ func viewType(t jobs.Type, counts jobs.Counts) typeView {
 	view := typeView{
 		Name: t.Name, Strategy: t.Strategy, Attempts: t.Attempts, Concurrency: t.Concurrency, URL: &t.URL,
 		Timeout: t.Timeout.Milliseconds(), Retention: int64(t.Retention / time.Second), Paused: t.Paused,
-		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone),
+		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), Clients: t.Clients,
 		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
 		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)), SkippedAt: rest.OrNull(timestamp(t.SkippedAt)),
 		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress},

@@ -42,6 +42,7 @@ type typeView struct {
 	Schedule     *string
 	Timezone     *string
 	ScheduleData json.RawMessage `json:"schedule_data"`
+	Clients      []string
 	Owner        string
 	CreatedAt    time.Time  `json:"created_at"`
 	UpdatedAt    time.Time  `json:"updated_at"`

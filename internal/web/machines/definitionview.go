@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 )
 
@@ -14,6 +15,7 @@ type definitionView struct {
 	Feeds    []feedView    `json:"feeds,omitempty"`
 	Webhooks []webhookView `json:"webhooks,omitempty"`
 	Publish  *publishView  `json:"publish,omitempty"`
+	Clients  bus.Clients   `json:"clients,omitempty"`
 }
 
 // stateView is a gate or an action.
@@ -53,6 +55,7 @@ type publishView struct {
 
 // viewDefinition returns how a machine is shown to root, or to clients.
 func viewDefinition(m *machines.Machine, root bool) (view definitionView) {
+	view.Clients = m.Clients
 	for _, state := range m.States {
 		view.States = append(view.States, viewState(state))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/evaluation"
 	"routemaster/internal/machines/labelstore"
@@ -52,8 +53,8 @@ func New(config Config, service *rest.Service, all *stores.Stores) *Handlers {
 // prefix begins the paths of all routes.
 const prefix = "/state-machines"
 
-// Routes adds all routes. Every client may use labels, and see the machines; the operator
-// defines them.
+// Routes adds all routes. Every client may see the machines and their labels, and change labels
+// unless the machine names those that may; the operator defines them.
 func (h *Handlers) Routes(r chi.Router) {
 	route := func(method, path string, handle http.HandlerFunc, query ...string) {
 		r.With(rest.AllowQuery(query...)).Method(method, prefix+path, handle)
@@ -76,10 +77,13 @@ func (h *Handlers) Routes(r chi.Router) {
 // RefuseSlashes refuses names with a slash, which the router would take for two.
 func RefuseSlashes(next http.Handler) http.Handler { return rest.RefuseSlashes(prefix+"/", next) }
 
-// labels has the label in a request's path, if there is one.
+// labels has the label in a request's path, if there is one, for what the caller asks for.
 func (h *Handlers) labels(r *http.Request) *labelstore.Store {
-	return h.stores.Of(machineParam(r), labelParam(r))
+	return h.stores.Of(machineParam(r), labelParam(r)).For(clientOf(r))
 }
+
+// clientOf is the caller as the lists of clients name it, empty for root.
+func clientOf(r *http.Request) bus.ClientName { return rest.Caller(r).ListedName() }
 
 // machineParam and labelParam return the names in a request's path.
 func machineParam(r *http.Request) machines.Name { return machines.Name(chi.URLParam(r, "machine")) }

@@ -71,6 +71,9 @@ func (h *Handlers) step(w http.ResponseWriter, r *http.Request, ask func(*machin
 		if err == nil {
 			label, definitions, err = h.label(r)
 		}
+		if err == nil && !definitions.Machine(label.Machine).Clients.Allow(clientOf(r)) {
+			err = machines.ErrNotClient
+		}
 		if err == nil {
 			err = ask(&label, definitions)
 		}

@@ -193,6 +193,10 @@ var problems = []struct {
 	{jobs.ErrNotOwner, Problem{
 		Status: http.StatusForbidden, Detail: "the job type is another client's; only the one that made it may do that, and the operator",
 	}},
+	{jobs.ErrNotClient, Problem{
+		Status: http.StatusForbidden, Detail: "the job type is for the clients that its clients names, and this is none of them; " +
+			"the client that made the type, or the operator, adds this one with PATCH /v2/job-types/{name}",
+	}},
 	{jobs.ErrTypeHasJobs, Problem{
 		Status: http.StatusConflict,
 		Detail: "jobs of the type are queued or in progress; wait until they have ended, or send ?force=true to have them cancelled",
@@ -242,6 +246,10 @@ var problems = []struct {
 	}},
 	{machines.ErrLabelExists, Problem{
 		Status: http.StatusConflict, Detail: "there is a label of that name; PATCH (rtm label set) changes its metadata",
+	}},
+	{machines.ErrNotClient, Problem{
+		Status: http.StatusForbidden, Detail: "the state machine is for the clients that its clients names, and this is none of them; " +
+			"the operator adds this one to the definition (PUT /state-machines, rtm machine apply)",
 	}},
 	{machines.ErrNotErrored, Problem{
 		Status: http.StatusConflict, Detail: "the label is not errored: there is nothing to try again",

@@ -44,6 +44,9 @@ func submitSettings(v *page.Visit) (answer page.Answer, err error) {
 		return answer, err
 	}
 	return v.SaveSettings(&p.Settings, p.Type, typePath, func(ctx context.Context, changes map[string]any) error {
+		if names, ok := changes["clients"].([]string); ok && len(names) == 0 {
+			changes["clients"] = nil // all
+		}
 		_, err := jobs.New(v.Bus).ChangeType(ctx, p.Type, changes)
 		return err
 	})

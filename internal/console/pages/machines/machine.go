@@ -20,6 +20,8 @@ type machinePage struct {
 	Info   page.Panel[machines.Info]
 	Graph  page.Panel[template.HTML]
 	Labels page.Panel[[]machines.Listed]
+	// Clients are those that it is for, none if it is for all.
+	Clients []string
 	// States are in the order of the definition, with the number of labels in each.
 	States []state
 	// State is the one whose labels are shown, empty for all; Errored is whether only those are shown
@@ -48,7 +50,7 @@ func loadMachine(v *page.Visit) (any, error) {
 	if p.Info = page.Part(info, err); err != nil {
 		return p, nil
 	}
-	p.States = states(info)
+	p.States, p.Clients = states(info), clients(info)
 	svg, err := m.Graph(v.Context(), "svg")
 	p.Graph = page.Part(template.HTML(svg), err) // the bus has escaped what is in it
 	filter := machines.Filter{State: p.State, Errored: p.Errored}
@@ -58,6 +60,13 @@ func loadMachine(v *page.Visit) (any, error) {
 		p.After = labels[len(labels)-1].Name
 	}
 	return p, nil
+}
+
+// clients are the clients that a machine is for, none if it is for all.
+func clients(info machines.Info) []string {
+	var definition struct{ Clients []string }
+	_ = json.Unmarshal(info.Definition, &definition) // its states say if it is none
+	return definition.Clients
 }
 
 // states are those of a machine in the order of its definition, a gate or an action each.

@@ -53,6 +53,16 @@ func (s *Stores) Number(name jobs.TypeName) rdb.Number {
 // Of has all of a type.
 func (s *Stores) Of(name jobs.TypeName) *jobstore.Store { return s.all[s.Number(name)] }
 
+// For is the top for what a client asks for; see [jobstore.Store.For].
+func (s *Stores) For(client bus.ClientName) *Stores {
+	own := *s
+	own.all = make([]*jobstore.Store, len(s.all))
+	for i, st := range s.all {
+		own.all[i] = st.For(client)
+	}
+	return &own
+}
+
 // Queues are those of the jobs' entries, by number of their partitions.
 func (s *Stores) Queues() (queues []*queue.Queue) {
 	for _, st := range s.all {

@@ -1,24 +1,26 @@
 -- Enqueues jobs of a type, all or none. A job that is queued or in progress stays as it is.
 --
 -- ARGV     1 namespace, 2 type, 3 now (µs), 4 traceparent, may be empty, 5 how many bytes the data
---          of jobs that are there may have, which is returned, 6.. of each job its id, its data,
---          when it may be taken and when it expires (µs, 0 for now and for never)
+--          of jobs that are there may have, which is returned, 6 the client, '' for root, 7.. of
+--          each job its id, its data, when it may be taken and when it expires (µs, 0 for now and
+--          for never)
 -- Returns  {1, job, ...}: {its attempts, its sequence (text)} of a job that was added, any other as
---          show_job; {0, 'unknown type'}; {0, 'archived', index}; {0, 'other type', index};
---          {0, 'too large', index}, from 0
+--          show_job; {0, 'unknown type'}; {0, 'not client'}; {0, 'archived', index};
+--          {0, 'other type', index}; {0, 'too large', index}, from 0
 -- Keeps    a job in the queue's index, in its type's list and in one state
 -- Cost     commands: 3, those of add_jobs, and 5 for each job that is there
 local name, now, bytes = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 local type = read_type(name)
 if not type or type.deleted then return { 0, 'unknown type' } end
+if is_for_others(name, ARGV[6]) then return { 0, 'not client' } end
 local keys, some = {}, false
-for i = 6, #ARGV, 4 do table.insert(keys, job_key(ARGV[i])) end
+for i = 7, #ARGV, 4 do table.insert(keys, job_key(ARGV[i])) end
 for i = 1, #keys, CHUNK do
   if redis.call('EXISTS', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) > 0 then some = true end
 end
 local there, jobs = {}, {}
-for i = 6, #ARGV, 4 do
-  local index = (i - 6) / 4
+for i = 7, #ARGV, 4 do
+  local index = (i - 7) / 4
   local found = some and redis.call('HMGET', keys[index + 1], 'type', 'status', 'data') or {}
   if found[1] and found[1] ~= name then return { 0, 'other type', index } end
   if found[2] and found[2] ~= 'queued' and found[2] ~= 'in-progress' then
@@ -40,7 +42,7 @@ if #jobs > 0 then
   add_jobs(type, jobs, ARGV[4], now)
 end
 local reply, added = { 1 }, 0
-for i = 6, #ARGV, 4 do
+for i = 7, #ARGV, 4 do
   if there[i] then
     table.insert(reply, show_job(ARGV[i]))
   else

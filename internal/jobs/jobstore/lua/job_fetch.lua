@@ -1,14 +1,16 @@
 -- Takes jobs of a type for a service that fetches them.
 --
--- ARGV     1 namespace, 2 type, 3 max jobs, 4 now (µs)
+-- ARGV     1 namespace, 2 type, 3 max jobs, 4 now (µs), 5 the client, '' for root
 -- Returns  {1, how many others have expired, job, ...}, as show_job; {0, 'unknown type'};
---          {0, 'not pull'}. Fewer jobs if their data is large: MAX_BYTES, and one job's, at most
+--          {0, 'not client'}; {0, 'not pull'}. Fewer jobs if their data is large: MAX_BYTES, and
+--          one job's, at most
 -- Keeps    the limit of the type; each job scheduled for its deadline
 -- Cost     commands: 3, and 7 for each job
 local MAX_EXPIRED = 100
 local MAX_BYTES = 4194304 -- as MaxPageBytes of lists.go
 local type, now = read_type(ARGV[2]), tonumber(ARGV[4])
 if not type or type.deleted then return { 0, 'unknown type' } end
+if is_for_others(type.name, ARGV[5]) then return { 0, 'not client' } end
 if not type.pull then return { 0, 'not pull' } end
 allow_when_full()
 local jobs, expired, bytes = {}, 0, 0

@@ -1,12 +1,15 @@
 -- Enqueues a copy of a job that is in progress or archived. It shares the data of that.
 --
--- ARGV     1 namespace, 2 id, 3 type, may be empty, 4 id of the copy, 5 now (µs)
--- Returns  {1, the copy, as show_job}; {0, 'unknown'}; {0, 'queued'}; {0, 'unknown type'}
+-- ARGV     1 namespace, 2 id, 3 type, may be empty, 4 id of the copy, 5 now (µs), 6 the client, ''
+--          for root
+-- Returns  {1, the copy, as show_job}; {0, 'unknown'}; {0, 'not client'}; {0, 'queued'};
+--          {0, 'unknown type'}
 local job, now = read_job(ARGV[2]), tonumber(ARGV[5])
 if not job or redis.call('EXISTS', data_of(job)) == 0
   or (ARGV[3] ~= '' and job.type ~= ARGV[3]) then
   return { 0, 'unknown' }
 end
+if is_for_others(job.type, ARGV[6]) then return { 0, 'not client' } end
 if job.status == 'queued' then return { 0, 'queued' } end
 local type = read_type(job.type)
 if not type or type.deleted then return { 0, 'unknown type' } end

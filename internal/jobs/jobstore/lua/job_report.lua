@@ -1,12 +1,15 @@
 -- Takes a service's report on an attempt of a job.
 --
 -- ARGV     1 namespace, 2 id, 3 type, 4 the attempt, 5 'succeeded' or 'failed', 6 '1' if a failed
---          job is not to be tried again, 7 now (µs), 8 a number from 0 to below 1, by chance
--- Returns  {1, the job's status}, '' if the same was reported before; {0, 'unknown'}; {0, 'stale'};
+--          job is not to be tried again, 7 now (µs), 8 a number from 0 to below 1, by chance,
+--          9 the client, '' for root
+-- Returns  {1, the job's status}, '' if the same was reported before; {0, 'unknown'};
+--          {0, 'not client'}; {0, 'stale'};
 --          {0, 'reported'} something else before; {0, 'cancelled'}; {0, 'archived'}
 -- Cost     commands: 12 for a job that its service has
 local job = read_job(ARGV[2])
 if not job or job.type ~= ARGV[3] then return { 0, 'unknown' } end
+if is_for_others(job.type, ARGV[9]) then return { 0, 'not client' } end
 local attempt, status, now = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[7])
 local said = exact(attempt) .. ' ' .. status
 local function has_reported(what) return string.find(',' .. job.reported, ',' .. what, 1, true) end

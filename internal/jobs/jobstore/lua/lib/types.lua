@@ -21,7 +21,7 @@ local function read_type(name)
   if TYPES[name] then return TYPES[name] end
   local found = redis.call('HMGET', type_key(name), 'strategy', 'attempts', 'concurrency', 'url',
     'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing', 'hold',
-    'wake_from')
+    'wake_from', 'clients')
   if not found[1] then return nil end
   local closed = found[7] == '1' or found[8] == '1'
   TYPES[name] = {
@@ -31,9 +31,17 @@ local function read_type(name)
     retention = tonumber(found[6]), deleted = found[8] == '1', clock = tonumber(found[9]) or 0,
     held_until = tonumber(found[10]) or 0, holds = tonumber(found[11]) or 0,
     standing = tonumber(found[12]) or 1, hold = tonumber(found[13]) or 0,
-    wake_from = tonumber(found[14]),
+    wake_from = tonumber(found[14]), clients = found[15] or '',
   }
   return TYPES[name]
+end
+
+-- Whether a type is for other clients than one; '' is root, or the bus itself.
+local function is_for_others(name, client)
+  if client == '' then return false end
+  local type = read_type(name)
+  return type ~= nil and type.clients ~= ''
+    and not string.find(' ' .. type.clients .. ' ', ' ' .. client .. ' ', 1, true)
 end
 
 -- The first of the next numbers of a type's sequence, `count` or one, which are the time, or a
