@@ -95,13 +95,19 @@ func (d *decision) failed(run *jobstore.Run, final bool, now time.Time, chance f
 	}
 }
 
-// reason says why an attempt failed, to who looks the job up. It does not tell clients in which
-// way an address that one of them chose could not be reached, unless it is a public one.
+// reason says why an attempt failed, for those who look the job up. Of an address that one of them
+// chose and that is not a public one, clients learn neither the answer nor in which way it could
+// not be reached.
 func reason(run *jobstore.Run, a outbound.Attempt) string {
+	const silent = "the service did not answer: "
+	full, shown := silent+a.Error, silent+bus.ShownError(a.Error, false)
 	if a.Status > 0 {
-		return fmt.Sprintf("the service answered %d %s", a.Status, http.StatusText(a.Status))
+		full, shown = fmt.Sprintf("the service answered %d %s", a.Status, http.StatusText(a.Status)), "the service did not take the job"
 	}
-	return "the service did not answer: " + bus.ShownError(a.Error, a.Public || run.URL == "")
+	if a.Public || run.URL == "" {
+		return full
+	}
+	return bus.HidingReason(shown, full)
 }
 
 // noAddress is the decision about a job that this worker cannot send anywhere. Its attempt is not

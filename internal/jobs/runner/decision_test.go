@@ -15,7 +15,7 @@ import (
 
 var now = time.UnixMilli(1_700_000_000_000)
 
-// answered is an attempt with a response.
+// answered is an attempt with a response of a private address.
 func answered(status int, body string) outbound.Attempt {
 	a := outbound.Attempt{Status: status, Body: []byte(body), BodyComplete: true}
 	if status/100 != 2 {
@@ -29,6 +29,11 @@ func silent(class string) outbound.Attempt {
 	return outbound.Attempt{Err: errors.New("no answer"), Error: class}
 }
 
+func public(a outbound.Attempt) outbound.Attempt {
+	a.Public = true
+	return a
+}
+
 func after(a outbound.Attempt, wait time.Duration) outbound.Attempt {
 	a.RetryAfter = wait
 	return a
@@ -37,6 +42,7 @@ func after(a outbound.Attempt, wait time.Duration) outbound.Attempt {
 func TestDecide(t *testing.T) {
 	const never = time.Duration(-1)
 	const unavailable = "the service answered 503 Service Unavailable"
+	const untaken, unreachable = "the service did not take the job", "the service did not answer: unreachable"
 	idempotent := jobstore.Run{Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3, Timeout: time.Hour, URL: "https://shop.example"}
 	last, often, held, below := idempotent, idempotent, idempotent, idempotent
 	last.Attempts, often.Attempts, often.MaxAttempts, held.Holds, below.URL = 1, 2, 32767, 2, ""
@@ -68,11 +74,13 @@ func TestDecide(t *testing.T) {
 		"failed for good":     {idempotent, answered(200, `{"status":"failed","retryable":false}`), jobstore.Failed, never, "", bus.Proven},
 		"failed at last":      {last, answered(200, `{"status":"failed"}`), jobstore.Failed, never, "", bus.Proven},
 		"failed once":         {once, answered(200, `{"status":"failed"}`), jobstore.Failed, never, "", bus.Proven},
-		"failed often":        {often, answered(500, ""), jobstore.Failed, time.Hour, "the service answered 500 Internal Server Error", bus.Proven},
-		"redirect":            {idempotent, answered(302, ""), jobstore.Failed, 2 * time.Second, "the service answered 302 Found", bus.Failing},
-		"404":                 {idempotent, answered(404, ""), jobstore.Failed, 2 * time.Second, "the service answered 404 Not Found", bus.Failing},
-		"422 at last":         {last, answered(422, ""), jobstore.Failed, never, "the service answered 422 Unprocessable Entity", bus.Proven},
+		"failed often":        {often, answered(500, ""), jobstore.Failed, time.Hour, bus.HidingReason(untaken, "the service answered 500 Internal Server Error"), bus.Proven},
+		"redirect":            {idempotent, answered(302, ""), jobstore.Failed, 2 * time.Second, bus.HidingReason(untaken, "the service answered 302 Found"), bus.Failing},
+		"404":                 {idempotent, answered(404, ""), jobstore.Failed, 2 * time.Second, bus.HidingReason(untaken, "the service answered 404 Not Found"), bus.Failing},
+		"422 at last":         {last, answered(422, ""), jobstore.Failed, never, bus.HidingReason(untaken, "the service answered 422 Unprocessable Entity"), bus.Proven},
 		"500 of once":         {once, answered(500, ""), jobstore.Failed, never, "the service answered 500 Internal Server Error", bus.Proven},
+		"404 of the public":   {idempotent, public(answered(404, "")), jobstore.Failed, 2 * time.Second, "the service answered 404 Not Found", bus.Failing},
+		"404 of the operator": {below, answered(404, ""), jobstore.Failed, 2 * time.Second, "the service answered 404 Not Found", bus.Failing},
 		"503":                 {idempotent, answered(503, `{"id":"service_unavailable"}`), jobstore.Held, time.Second / 2, "", bus.Failing},
 		"429":                 {idempotent, answered(429, ""), jobstore.Held, time.Second / 2, "", bus.Failing},
 		"503 at last":         {last, answered(503, ""), jobstore.Held, time.Second / 2, "", bus.Failing},
@@ -83,12 +91,12 @@ func TestDecide(t *testing.T) {
 		"silence":             {idempotent, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
 		"silence of once":     {once, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
 		"no connection":       {below, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, "the service did not answer: connect_timeout", bus.Failing},
-		"no connection, own":  {idempotent, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, "the service did not answer: unreachable", bus.Failing},
+		"no connection, own":  {idempotent, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, bus.HidingReason(unreachable, "the service did not answer: connect_timeout"), bus.Failing},
 		"refused once":        {once, silent(bus.ErrorRefused), jobstore.Failed, never, "the service did not answer: refused", bus.Failing},
 		"dns":                 {idempotent, silent(bus.ErrorDNS), jobstore.Failed, 2 * time.Second, "the service did not answer: dns", bus.Failing},
 		"tls":                 {idempotent, silent(bus.ErrorTLS), jobstore.Failed, 2 * time.Second, "the service did not answer: tls", bus.Failing},
 		"denied":              {idempotent, silent(bus.ErrorDenied), jobstore.Failed, 2 * time.Second, "the service did not answer: denied", bus.Failing},
-		"reset of the 2nd":    {last, silent(bus.ErrorReset), jobstore.Failed, never, "the service did not answer: unreachable", bus.Failing},
+		"reset of the 2nd":    {last, silent(bus.ErrorReset), jobstore.Failed, never, bus.HidingReason(unreachable, "the service did not answer: reset"), bus.Failing},
 		"another's HTTP once": {once, silent(bus.ErrorProtocol), jobstore.Failed, never, "the service did not answer: protocol", bus.Failing},
 	} {
 		d := decide(&c.run, c.attempt, now, 0)

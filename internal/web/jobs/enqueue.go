@@ -100,7 +100,7 @@ func (h *Handlers) putJob(w http.ResponseWriter, r *http.Request) {
 		h.Fail(w, r, err)
 		return
 	}
-	rest.WriteJSON(w, http.StatusAccepted, viewJob(queued[0]))
+	rest.WriteJSON(w, http.StatusAccepted, viewJob(r, queued[0]))
 }
 
 // sentJobs is an array of jobs as clients send it.
@@ -147,7 +147,7 @@ func (h *Handlers) postJobs(w http.ResponseWriter, r *http.Request) {
 		h.Fail(w, r, err)
 		return
 	}
-	rest.WriteJSON(w, http.StatusAccepted, viewJobs(queued))
+	rest.WriteJSON(w, http.StatusAccepted, viewJobs(r, queued))
 }
 
 // read returns the jobs.

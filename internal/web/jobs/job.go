@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
@@ -31,11 +32,13 @@ type jobView struct {
 	AutoID    int64           `json:"auto_id"`
 }
 
-func viewJob(job jobs.Job) jobView {
+// viewJob returns how a job is shown to a caller.
+func viewJob(r *http.Request, job jobs.Job) jobView {
+	reason, _ := bus.ShownReason(job.Reason, rest.Caller(r).Root)
 	view := jobView{
 		ID: job.ID.String(), Name: job.Type, Attempts: job.Attempts, Status: job.Status,
 		ExpiresAt: rest.OrNull(timestamp(job.ExpiresAt)), CreatedAt: timestamp(job.CreatedAt),
-		Deadline: timestamp(job.Deadline), Reason: job.Reason, Data: job.Data, AutoID: job.Sequence,
+		Deadline: timestamp(job.Deadline), Reason: reason, Data: job.Data, AutoID: job.Sequence,
 	}
 	if !job.Status.IsArchived() {
 		view.RunAfter, view.UpdatedAt = timestamp(job.RunAfter), timestamp(job.UpdatedAt)
@@ -43,10 +46,10 @@ func viewJob(job jobs.Job) jobView {
 	return view
 }
 
-func viewJobs(list []jobs.Job) []jobView {
+func viewJobs(r *http.Request, list []jobs.Job) []jobView {
 	views := make([]jobView, len(list))
 	for i, job := range list {
-		views[i] = viewJob(job)
+		views[i] = viewJob(r, job)
 	}
 	return views
 }
@@ -92,7 +95,7 @@ func (h *Handlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.Typ
 		job, err = h.stores.Job(r.Context(), name, id)
 		h.count(telemetry.Get, job.Status, err)
 	}
-	h.RespondJSON(w, r, viewJob(job), h.explained(r, id, err))
+	h.RespondJSON(w, r, viewJob(r, job), h.explained(r, id, err))
 }
 
 // count counts a request for a job.
@@ -124,7 +127,7 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.LogChange(r, "a job was replayed", jobField(id), slog.String("new", job.ID.String()))
-	rest.WriteJSON(w, http.StatusCreated, viewJob(job))
+	rest.WriteJSON(w, http.StatusCreated, viewJob(r, job))
 }
 
 // deleteJob cancels a job: with 204, or with 202 if its service has it and may do the work all the

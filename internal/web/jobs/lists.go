@@ -40,5 +40,5 @@ func (h *Handlers) list(
 	if err == nil {
 		rest.SetNext(w, r, "before", next)
 	}
-	h.RespondJSON(w, r, viewJobs(page), err)
+	h.RespondJSON(w, r, viewJobs(r, page), err)
 }

@@ -1,0 +1,25 @@
+package bus
+
+import "strings"
+
+// hiding separates what clients may read of a reason from what root reads.
+const hiding = "\x1f"
+
+// HidingReason returns a reason, to be stored, that reads differently for clients and for root: of
+// an address that is not a public one, for instance.
+func HidingReason(forClients, forRoot string) string {
+	if forClients == forRoot {
+		return forRoot
+	}
+	return forClients + hiding + forRoot
+}
+
+// ShownReason returns a stored reason as root or clients may read it, and whether clients may not
+// read all of it.
+func ShownReason(stored string, root bool) (shown string, hides bool) {
+	shown, all, hides := strings.Cut(stored, hiding)
+	if root && hides {
+		return all, hides
+	}
+	return shown, hides
+}
