@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -44,11 +45,19 @@ func (s *server) refuseCrossOrigin(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, v, nowhere(r), page.Refuse(http.StatusForbidden, "", "This was sent by another site, so nothing was done."))
 }
 
+// holder stands for the sender of a form where the bodies are counted: its address, since it may
+// not have logged in. No client's name begins with a space.
+func holder(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return " " + host
+}
+
 // readForm reads the form of a request, of at most maxBytes. It refuses one that cannot be read,
 // and then ok is false. Else the caller must release the form: what was read of it counts as taken
 // until then.
 func (s *server) readForm(w http.ResponseWriter, r *http.Request, p page.Page, maxBytes int64) (release func(), ok bool) {
-	text, err := s.Bodies.Read(http.MaxBytesReader(w, r.Body, maxBytes))
+	from := holder(r)
+	text, err := s.Bodies.Read(from, http.MaxBytesReader(w, r.Body, maxBytes))
 	r.Body = http.NoBody
 	var refusal error
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -66,7 +75,7 @@ func (s *server) readForm(w http.ResponseWriter, r *http.Request, p page.Page, m
 		if err == nil {
 			err = r.ParseForm() // of the query
 		}
-		release = func() { s.Bodies.Release(text) }
+		release = func() { s.Bodies.Release(from, text) }
 		if err == nil {
 			return release, true
 		}

@@ -32,10 +32,11 @@ type Live interface {
 }
 
 // Bodies has the memory for the bodies of requests, within a budget that all of web shares. Read
-// fails when that is used up; what it returns is released when it is not needed any more.
+// fails when that is used up, or the share of a sender; what it returns is released, for the same
+// sender, when it is not needed any more.
 type Bodies interface {
-	Read(from io.Reader) ([]byte, error)
-	Release([]byte)
+	Read(sender string, from io.Reader) ([]byte, error)
+	Release(sender string, body []byte)
 }
 
 // Config configures a console.

@@ -33,7 +33,7 @@ func (a *API) postTopic(w http.ResponseWriter, r *http.Request) {
 		a.Fail(w, r, err)
 		return
 	}
-	defer a.Buffers.Release(text)
+	defer a.Release(r, text)
 	key, err := rest.ReadIdempotencyKey(r, text, a.config.IdempotencyTTL)
 	if err != nil {
 		a.Fail(w, r, err)

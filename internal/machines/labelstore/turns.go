@@ -13,8 +13,8 @@ import (
 )
 
 // turnLimits bound the changes of one label: how many may wait in a process, and how many are made
-// in one step, each of which has metadata of its own in the end. Their bytes are not counted: of at
-// most 64 KiB each, those that wait for one label have at most 64 MiB.
+// in one step, each of which has metadata of its own in the end. Their bytes are not counted here:
+// the bodies that they have come in are, by client, until they are made.
 var turnLimits = groupcommit.Limits{Waiting: 1024, WaitingBytes: 1, Units: 64, Bytes: 1}
 
 // maxContentionPause bounds the pause before a change is tried again that another process has got

@@ -130,7 +130,7 @@ func (h *Handlers) apply(w http.ResponseWriter, r *http.Request) (view appliedVi
 		return view, err
 	}
 	source := bytes.Clone(text)
-	h.Buffers.Release(text)
+	h.Release(r, text)
 	next, warnings, err := definition.Load(definition.File{Content: source})
 	if err != nil {
 		return view, err

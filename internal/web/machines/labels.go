@@ -132,14 +132,12 @@ func (h *Handlers) postLabel(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
 	wait, leave := h.readWait(r, q)
 	defer leave()
-	metadata, err := h.readMetadata(w, r, q.Err())
-	if err == nil {
-		err = labelParam(r).Validate()
-	}
-	var label machines.Label
-	if err == nil {
-		label, err = h.labels(r).Add(r.Context(), machineParam(r), labelParam(r), metadata, h.Now())
-	}
+	label, err := h.change(w, r, q.Err(), func(metadata machines.Object) (label machines.Label, err error) {
+		if err := labelParam(r).Validate(); err != nil {
+			return label, err
+		}
+		return h.labels(r).Add(r.Context(), machineParam(r), labelParam(r), metadata, h.Now())
+	})
 	h.respondChanged(w, r, http.StatusCreated, label, wait, err)
 }
 
@@ -149,11 +147,9 @@ func (h *Handlers) patchLabel(w http.ResponseWriter, r *http.Request) {
 	keepNull := rest.Word(q, "null", []string{"keep"}) == "keep"
 	wait, leave := h.readWait(r, q)
 	defer leave()
-	metadata, err := h.readMetadata(w, r, q.Err())
-	var label machines.Label
-	if err == nil {
-		label, err = h.labels(r).Merge(r.Context(), machineParam(r), labelParam(r), metadata, keepNull)
-	}
+	label, err := h.change(w, r, q.Err(), func(metadata machines.Object) (machines.Label, error) {
+		return h.labels(r).Merge(r.Context(), machineParam(r), labelParam(r), metadata, keepNull)
+	})
 	h.respondChanged(w, r, http.StatusOK, label, wait, err)
 }
 
@@ -200,18 +196,33 @@ type sentLabel struct {
 	Metadata rest.Nullable[jsontext.Value] `json:"metadata"`
 }
 
-// readMetadata reads the metadata of a request, unless it has failed before.
-func (h *Handlers) readMetadata(w http.ResponseWriter, r *http.Request, err error) (machines.Object, error) {
+// change reads the metadata of a request, unless it has failed before, and makes a change with it.
+// Its body counts as taken until then, since the change may wait for others.
+func (h *Handlers) change(
+	w http.ResponseWriter, r *http.Request, err error, do func(machines.Object) (machines.Label, error),
+) (label machines.Label, _ error) {
 	if err == nil {
 		err = expectJSON(r)
 	}
-	var sent sentLabel
-	if err == nil {
-		err = h.ReadJSON(w, r, maxBody, &sent)
+	if err != nil {
+		return label, err
 	}
+	var sent sentLabel
+	release, err := h.ReadHeldJSON(w, r, maxBody, &sent)
+	defer release()
+	if err != nil {
+		return label, err
+	}
+	metadata, err := sent.metadata()
+	if err != nil {
+		return label, err
+	}
+	return do(metadata)
+}
+
+// metadata returns the metadata that was sent.
+func (sent *sentLabel) metadata() (machines.Object, error) {
 	switch {
-	case err != nil:
-		return nil, err
 	case !sent.Metadata.Sent:
 		return nil, &bus.Invalid{Pointer: "/metadata", ID: "missing_parameter", Detail: "is missing; send an object"}
 	case sent.Metadata.Value == nil:

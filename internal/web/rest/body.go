@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,8 +26,8 @@ const (
 const SlowBody = 100 * time.Millisecond
 
 // ReadBody reads a request's body, of at most maxArray bytes if it is an array, and of at most
-// maxValue if not. The caller must release it to s.Buffers. The error is a [bus.Invalid] or a
-// [Problem].
+// maxValue if not. The caller must give it to [Service.Release]. The error is a [bus.Invalid]
+// or a [Problem].
 func (s *Service) ReadBody(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) ([]byte, error) {
 	text, err := s.ReadText(w, r, max(maxValue, maxArray))
 	if err != nil {
@@ -42,27 +43,40 @@ func (s *Service) ReadBody(w http.ResponseWriter, r *http.Request, maxValue, max
 		err = tooLarge(int64(maxArray))
 	}
 	if err != nil {
-		s.Buffers.Release(text)
+		s.Release(r, text)
 		return nil, err
 	}
 	return text, nil
 }
 
+// holder stands for the client of a request where its bodies are counted: no name begins with a
+// space, and several tokens of one name are one client.
+func holder(r *http.Request) string {
+	caller := Caller(r)
+	if caller.Root {
+		return " root"
+	}
+	return string(cmp.Or(caller.Name, bus.ClientName(caller.Token)))
+}
+
+// Release takes back the body of a request.
+func (s *Service) Release(r *http.Request, body []byte) { s.Buffers.Release(holder(r), body) }
+
 // ReadText reads a request's body, of at most maxBytes, which need not be JSON. The caller must
-// release it to s.Buffers. The error is a [Problem], or [auth.ErrRefused].
+// give it to [Service.Release]. The error is a [Problem], or [auth.ErrRefused].
 func (s *Service) ReadText(w http.ResponseWriter, r *http.Request, maxBytes int) ([]byte, error) {
 	body := r.Body
 	if r.ContentLength < 0 || r.ContentLength > int64(maxBytes) { // else it ends by itself
 		body = http.MaxBytesReader(w, body, int64(maxBytes))
 	}
 	began := time.Now()
-	text, err := s.Buffers.Read(body)
+	text, err := s.Buffers.Read(holder(r), body)
 	if err != nil {
 		return nil, unread(w, err)
 	}
 	if time.Since(began) > SlowBody { // its token may have been removed meanwhile
 		if err := s.Auth.Confirm(r.Context(), Caller(r)); err != nil {
-			s.Buffers.Release(text)
+			s.Release(r, text)
 			return nil, err
 		}
 	}
@@ -80,6 +94,13 @@ func unread(w http.ResponseWriter, err error) error {
 		return &Problem{
 			Status: http.StatusServiceUnavailable,
 			Detail: "the bodies of other requests take all the memory that they may; nothing of this request was stored: send it again later",
+		}
+	}
+	if errors.Is(err, server.ErrBodyShare) {
+		w.Header().Set("Connection", "close")
+		return &Problem{
+			Status: http.StatusTooManyRequests,
+			Detail: "the bodies of other requests of this client take the share of memory of one client; nothing of this request was stored: send it again later, or fewer at once",
 		}
 	}
 	return &Problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}

@@ -18,12 +18,19 @@ import (
 // ReadJSON reads a request's body, of at most maxBytes, into the struct that into points to. See
 // [decode]. Errors may also be [Problem]s.
 func (s *Service) ReadJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) error {
+	release, err := s.ReadHeldJSON(w, r, maxBytes, into)
+	defer release()
+	return err
+}
+
+// ReadHeldJSON is [Service.ReadJSON] for a request that may wait with what it has read: its body
+// counts as taken until release is called, which is never nil.
+func (s *Service) ReadHeldJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) (release func(), err error) {
 	text, err := s.ReadBody(w, r, maxBytes, maxBytes)
 	if err != nil {
-		return err
+		return func() {}, err
 	}
-	defer s.Buffers.Release(text)
-	return decode(text, into)
+	return func() { s.Release(r, text) }, decode(text, into)
 }
 
 // ReadOptionalJSON is [Service.ReadJSON] for a request that may have no body, which is as an empty
@@ -41,11 +48,11 @@ func (s *Service) RefuseBody(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	text, err := s.Buffers.Read(http.MaxBytesReader(w, r.Body, MaxValueBody))
+	text, err := s.Buffers.Read(holder(r), http.MaxBytesReader(w, r.Body, MaxValueBody))
 	if err != nil {
 		return unread(w, err)
 	}
-	defer s.Buffers.Release(text)
+	defer s.Release(r, text)
 	if len(bytes.TrimSpace(text)) > 0 && decode(text, &struct{}{}) != nil {
 		return bus.Invalidf("", "this takes no body; send none")
 	}
