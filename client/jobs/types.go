@@ -57,10 +57,12 @@ type TypeInfo struct {
 	// HeldUntil is until when its jobs are held back, because the service asked for time; zero if they
 	// are not.
 	HeldUntil time.Time `json:"held_until,omitzero"`
-	// SkippedAt is the last time that its schedule has skipped, because too many of its jobs had not
-	// ended; zero if it has enqueued one since.
+	// SkippedAt is the last time that its schedule has skipped; zero if it has enqueued one since.
 	SkippedAt time.Time `json:"skipped_at,omitzero"`
-	Counts    Counts    `json:"counts"`
+	// SkipReason is why: "jobs_open", too many of its jobs had not ended, or "account_full", that of
+	// its owner; empty if it has not.
+	SkipReason string `json:"skip_reason,omitempty"`
+	Counts     Counts `json:"counts"`
 }
 
 // Counts are how many jobs of a type there are that have not ended.

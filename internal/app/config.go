@@ -12,6 +12,7 @@ import (
 
 	"github.com/joho/godotenv"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/clock"
 	"routemaster/internal/jobs"
@@ -34,6 +35,8 @@ type Config struct {
 	RedisNamespace string
 	MinReplicas    int
 	Memory         bus.MemoryLimits
+	// ClientMemory is what clients may keep.
+	ClientMemory account.Clients
 
 	WorkerThreads        int
 	SubscriberDeliveries int
@@ -157,6 +160,8 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 			Max:     int64(e.integer("ROUTEMASTER_REDIS_MAX_MEM", 0, 0, maxMemory)),
 			MinFree: int64(e.integer("ROUTEMASTER_REDIS_MIN_FREE", bus.DefaultMinFree, 0, maxMemory)),
 		},
+
+		ClientMemory: e.clientMemory("ROUTEMASTER_CLIENT_MEMORY"),
 
 		WorkerThreads:        e.integer("ROUTEMASTER_WORKER_THREADS", 32, 1, 10_000),
 		SubscriberDeliveries: e.integer("ROUTEMASTER_SUBSCRIBER_DELIVERIES", 1, 1, 10_000),

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/account"
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
@@ -51,6 +52,7 @@ func TestConfigIsRead(t *testing.T) {
 		"MAX_BACKOFF_MS": "1500", "ROUTEMASTER_LOG_LEVEL": "debug", "ROUTEMASTER_LOG_FORMAT": "JSON",
 		"ROUTEMASTER_SECRETS_KEY": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=, //79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=",
 		"ROUTEMASTER_JOB_THREADS": "0", "DOWNSTREAM_URL": "http://10.0.0.1:81/a/", "DOWNSTREAM_WORKER_AUTH": "s:3",
+		"ROUTEMASTER_CLIENT_MEMORY":  "200MB, shop=1GiB,root=5000",
 		"ROUTEMASTER_HP_DAMAGE_RATE": "-5", "ROUTEMASTER_REDIS_MAX_MEM": "4000000000", "ROUTEMASTER_REDIS_MIN_FREE": "1000",
 	})
 	require.NoError(t, err)
@@ -62,6 +64,7 @@ func TestConfigIsRead(t *testing.T) {
 	assert.False(t, c.VerifyTLS)
 	assert.False(t, c.ForceTLS)
 	assert.Equal(t, bus.MemoryLimits{Max: 4_000_000_000, MinFree: 1000}, c.Memory)
+	assert.Equal(t, account.Clients{Each: 200_000_000, Named: map[bus.ClientName]int64{"shop": 1 << 30, "root": 5000}}, c.ClientMemory)
 	assert.Equal(t, 1500*time.Millisecond, c.MaxBackoff)
 	assert.Equal(t, slog.LevelDebug, c.LogLevel)
 	assert.True(t, c.LogJSON)
@@ -99,11 +102,16 @@ func TestRedisMayBeACluster(t *testing.T) {
 
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	const downstream = "like https://jobs.example.com/path, or http://…, without user name, query and fragment"
+	const clientMemory = "it must be a size for each client, such as 200MB, and sizes by name, such as shop=1GB, with commas between them, each once"
 	for _, c := range []struct{ name, value, want string }{
 		{"PORT", "http", `PORT="http" is not allowed: it must be an integer from 0 to 65535`},
 		{"PORT", "65536", `PORT="65536" is not allowed: it must be an integer from 0 to 65535`},
 		{"ROUTEMASTER_WORKER_THREADS", "0", `ROUTEMASTER_WORKER_THREADS="0" is not allowed: it must be an integer from 1 to 10000`},
 		{"ROUTEMASTER_REDIS_MAX_MEM", "20000000", `ROUTEMASTER_REDIS_MIN_FREE=10000000 is not allowed: it must be less than half of ROUTEMASTER_REDIS_MAX_MEM=20000000`},
+		{"ROUTEMASTER_CLIENT_MEMORY", "1GB,2GB", `ROUTEMASTER_CLIENT_MEMORY="1GB,2GB" is not allowed: ` + clientMemory},
+		{"ROUTEMASTER_CLIENT_MEMORY", "Shop=1GB", `ROUTEMASTER_CLIENT_MEMORY="Shop=1GB" is not allowed: ` + clientMemory},
+		{"ROUTEMASTER_CLIENT_MEMORY", "shop=lots", `ROUTEMASTER_CLIENT_MEMORY="shop=lots" is not allowed: ` + clientMemory},
+		{"ROUTEMASTER_CLIENT_MEMORY", "9999999999999GB", `ROUTEMASTER_CLIENT_MEMORY="9999999999999GB" is not allowed: ` + clientMemory},
 		{"FORCE_SSL", "maybe", `FORCE_SSL="maybe" is not allowed: it must be one of yes, true, on, 1, no, false, off, 0`},
 		{"ROUTEMASTER_LOG_LEVEL", "LOUD", `ROUTEMASTER_LOG_LEVEL="LOUD" is not allowed: it must be one of DEBUG, INFO, WARN, ERROR`},
 		{"ROUTEMASTER_HP_DAMAGE_RATE", "2", `ROUTEMASTER_HP_DAMAGE_RATE="2" is not allowed: it must be an integer from -100 to 0`},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/seal"
@@ -127,6 +128,48 @@ func (e *environment) denyList(name, fallback string) bus.DenyList {
 			"none, or a comma-separated list of loopback, link-local, metadata, private and CIDRs; %v", err))
 	}
 	return list
+}
+
+// sizeUnits are what sizes may end with.
+var sizeUnits = map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+
+// size reads a number of bytes, such as 1000000 or 512MB.
+func size(text string) (bytes int64, ok bool) {
+	unit := int64(1)
+	at := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if at > 0 {
+		unit = sizeUnits[strings.ToUpper(strings.TrimSpace(text[at:]))]
+		text = text[:at]
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 || unit == 0 || n > maxMemory/unit {
+		return 0, false
+	}
+	return n * unit, true
+}
+
+// clientMemory reads what clients may keep: a size for each, and sizes by name.
+func (e *environment) clientMemory(name string) (c account.Clients) {
+	for _, word := range e.list(name) {
+		client, text, named := strings.Cut(strings.TrimSpace(word), "=")
+		if !named {
+			text = client
+		}
+		bytes, ok := size(text)
+		switch client := bus.ClientName(client); {
+		case named && ok && (client == bus.RootName || client.Validate() == nil) && c.Named[client] == 0:
+			if c.Named == nil {
+				c.Named = map[bus.ClientName]int64{}
+			}
+			c.Named[client] = bytes
+		case !named && ok && c.Each == 0:
+			c.Each = bytes
+		default:
+			e.refuse(name, strconv.Quote(e.lookup(name)),
+				"a size for each client, such as 200MB, and sizes by name, such as shop=1GB, with commas between them, each once")
+		}
+	}
+	return c
 }
 
 // downstreamURL reads a URL to which paths are appended, and returns it without a slash at its end.

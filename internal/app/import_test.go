@@ -41,11 +41,12 @@ var plan = []room{
 	{"rdb", "bus groupcommit freeport"}, // rdbtest needs ports
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
-	{"jobs/jobstore", "bus wire rdb queue fence jobs"},
-	{"machines/labelstore", "bus groupcommit rdb queue fence machines machines/definition"},
+	{"account", "bus rdb"},
+	{"jobs/jobstore", "bus wire rdb queue fence account jobs"},
+	{"machines/labelstore", "bus account groupcommit rdb queue fence machines machines/definition"},
 	{"store", "bus wire rdb queue fence"},
-	{"doctor", "bus jobs wire rdb queue fence jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it
-	{"migrate", "bus wire rdb queue store"},                                                      // likewise
+	{"doctor", "bus jobs wire rdb queue fence account jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it
+	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb queue store"},
@@ -63,17 +64,17 @@ var plan = []room{
 	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
 	{"machines/evaluation", "bus machines machines/condition outbound telemetry"},
 	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound telemetry"},
-	{"machines/topics", "bus wire rdb queue fence store machines machines/labelstore outbound telemetry ingest"},
+	{"machines/topics", "bus account wire rdb queue fence store machines machines/labelstore outbound telemetry ingest"},
 	{"machines/machinestest", "bus rdb queue doctor machines machines/definition machines/labelstore machines/runner outbound telemetry"},
 	{"retention", "bus rdb store"},
 	{"activity", "rdb"},
-	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
+	{"maintenance", "bus account wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
 	{"console/markup", "overview format console/static"},
 	{"console/gzipped", ""},
 	{"web/auth", "bus"},
-	{"web", "web/auth bus overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
+	{"web", "web/auth bus account overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
 	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped web/auth"},
@@ -83,7 +84,7 @@ var plan = []room{
 	{"top", "client bus overview format terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client freeport rdb overview overview/samples selfsigned store"}, // it measures from outside, and makes a bus on a cluster, and a history
-	{"app", "bus clock overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web web/auth console"},
+	{"app", "bus account clock overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web web/auth console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only

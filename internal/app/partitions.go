@@ -48,6 +48,7 @@ func newKeepers(
 	for i, st := range all.All() {
 		keeper := maintenance.New(all, st, queues[i], c.Memory, obs.recorder, log, c.clock.Now, archives[i])
 		keeper.ScrubWhile(c.clock.Agrees)
+		keeper.LimitClients(c.ClientMemory)
 		k = append(k, keeper)
 	}
 	return k

@@ -9,8 +9,8 @@
 // repair acts on what has changed in the meantime.
 //
 // Package scan reads, and packages topics, subscribers, batches, letters, histories, replays, jobs,
-// labels and outboxes judge what they are named after. Package exam has what these share. Package
-// compare is for the partitions of a bus that has some.
+// labels, accounts and outboxes judge what they are named after. Package exam has what these share.
+// Package compare is for the partitions of a bus that has some.
 package doctor
 
 import (
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/accounts"
 	"routemaster/internal/doctor/batches"
 	"routemaster/internal/doctor/compare"
 	"routemaster/internal/doctor/exam"
@@ -111,6 +112,8 @@ const Pause = time.Second
 //   - a label has metadata, is in the list of its state and no other, and in that of the errored
 //     ones if it is; it has an entry if it was asked for, if a trigger is not over, or if it is in
 //     an action and not errored;
+//   - the account of a client has what its job types keep, and the labels that it has made; a type
+//     says what it keeps, with its jobs;
 //   - what a machine has to publish are moves, which are numbered, and for which there is an entry;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
@@ -198,6 +201,7 @@ func examineKeys(ctx context.Context, e *exam.Examination) error {
 	replays.Find(e)
 	jobs.Find(e)
 	labels.Find(e)
+	accounts.Find(e)
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
@@ -211,6 +215,9 @@ func examineKeys(ctx context.Context, e *exam.Examination) error {
 		return err
 	}
 	if err := labels.Check(ctx, e); err != nil {
+		return err
+	}
+	if err := accounts.Check(ctx, e); err != nil {
 		return err
 	}
 	if err := letters.Check(ctx, e); err != nil {

@@ -4,6 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore/labelstores"
@@ -118,9 +119,11 @@ var relayDamages = []dividedDamage{
 		`01 relays:%[1]s: is of a topic of another partition []`,
 	}, stays: true},
 	{name: "a job type of another partition", does: func(p *dividedPatient) {
-		p.All[2].HSet(p.ctx, p.key(2, "work:type:"+p.TypeIn(0, 0)), "strategy", "at_least_once")
+		bytes := jobstore.TypeBytes
+		p.All[2].HSet(p.ctx, p.key(2, "accounts"), "root", 2*bytes, "*", 2*bytes)
+		p.All[2].HSet(p.ctx, p.key(2, "work:type:"+p.TypeIn(0, 0)), "strategy", "at_least_once", "kept", bytes)
 		p.All[2].SAdd(p.ctx, p.key(2, "work:types"), p.TypeIn(0, 0))
-		p.All[2].HSet(p.ctx, p.key(2, "work:type:"+p.TypeIn(2, 0)), "strategy", "at_least_once")
+		p.All[2].HSet(p.ctx, p.key(2, "work:type:"+p.TypeIn(2, 0)), "strategy", "at_least_once", "kept", bytes)
 		p.All[2].SAdd(p.ctx, p.key(2, "work:types"), p.TypeIn(2, 0))
 	}, finds: []string{`02 work:type:type-0: belongs to another partition []`}, stays: true},
 	{name: "a partition that says to be another", does: func(p *dividedPatient) {

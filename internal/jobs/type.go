@@ -55,6 +55,16 @@ const MaxScheduledOpen = 100
 // MaxSchedule is the maximum length of a schedule in bytes.
 const MaxSchedule = 1024
 
+// SkipReason is why a schedule has skipped a time.
+type SkipReason string
+
+// The reasons: [MaxScheduledOpen] of its jobs had not ended; the account of the type's owner was
+// full.
+const (
+	SkippedForJobs    SkipReason = "jobs_open"
+	SkippedForAccount SkipReason = "account_full"
+)
+
 // Type is a type of jobs.
 type Type struct {
 	Name     TypeName
@@ -85,9 +95,10 @@ type Type struct {
 	// Owner is the public name of the client that made it, and may change it; empty for root.
 	Owner                bus.ClientName
 	CreatedAt, UpdatedAt time.Time
-	// SkippedAt is the last time that the schedule skipped, because [MaxScheduledOpen] of its jobs
-	// had not ended; zero if it has enqueued one since.
-	SkippedAt time.Time
+	// SkippedAt is the last time that the schedule skipped, and SkipReason why; zero if it has enqueued
+	// a job since.
+	SkippedAt  time.Time
+	SkipReason SkipReason
 }
 
 // CompareTypes orders types, the newest first.

@@ -26,7 +26,8 @@ const dropTimeout = 2 * time.Second
 // the high mark even then, it drops the spares in the same way, then the oldest events of
 // histories, then the oldest dead letters, and last batches: the oldest of the client that has most
 // queued, until another has more. Before all that it drops the batches, dead letters and histories
-// that need not be kept, whatever Redis uses. It is the handler of [bus.JobAutodrop].
+// that need not be kept, whatever Redis uses, and notes for the accounts of clients what they may
+// keep. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
 	m.dropExpired(ctx)
 	m.trimLetters(ctx)
@@ -34,7 +35,7 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result 
 	memory, err := m.store.Partition().Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
-		return queue.Done
+		return m.finish(bus.JobAutodrop, m.limitAccounts(ctx, 0))
 	}
 	if err != nil {
 		return m.finish(bus.JobAutodrop, err)
@@ -45,9 +46,11 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result 
 		})
 	}
 	_, high, low := m.limits.Marks(memory.Max)
+	// A full Redis refuses to note that, and must be emptied all the same.
+	err = m.limitAccounts(ctx, high)
 	if memory.Used <= high {
 		m.exhausted = false
-		return queue.Done
+		return m.finish(bus.JobAutodrop, err)
 	}
 	d := &drop{used: memory.Used, high: high, low: low, deadline: m.now().Add(dropTimeout), events: map[bus.Token]int{}}
 	err = m.drop(ctx, d)

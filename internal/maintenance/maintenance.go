@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
 	"routemaster/internal/history"
@@ -27,6 +28,7 @@ const retryInterval = time.Second
 // Maintenance has the handlers of the housekeeping jobs of a partition. Only one job at a time may
 // run.
 type Maintenance struct {
+	all       *stores.Stores
 	store     *store.Store
 	queue     *queue.Queue
 	letters   *deadletter.Letters
@@ -34,6 +36,7 @@ type Maintenance struct {
 	replays   *replay.Replays
 	retention *retention.Retention
 	limits    bus.MemoryLimits
+	clients   account.Clients
 	log       *slog.Logger
 	recorder  *telemetry.Recorder // may be nil
 	now       func() time.Time
@@ -56,7 +59,7 @@ type Maintenance struct {
 func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder,
 	log *slog.Logger, now func() time.Time, spares ...Spare) *Maintenance {
 	return &Maintenance{
-		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(all, st),
+		all: all, store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(all, st),
 		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, spares: spares,
 		tidier: NewTidier(all, st), dropping: map[bus.ClientName]*store.OldestBatches{},
 	}
@@ -64,6 +67,10 @@ func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryL
 
 // Tidy has the counters of others removed, too, once their names are gone.
 func (m *Maintenance) Tidy(counters Named) { m.tidier.Add(counters) }
+
+// LimitClients sets what clients may keep, as the operator has said. It must be called before
+// anything else.
+func (m *Maintenance) LimitClients(limits account.Clients) { m.clients = limits }
 
 // ScrubWhile has workers taken for dead only while the clock agrees with Redis' clock. It must be
 // called before anything else.

@@ -78,6 +78,9 @@ const (
 	// EventPaused: it has changed a label, but not had its gate evaluated, as machines set off one
 	// another.
 	EventPaused EventOutcome = "paused"
+	// EventFull: the account of the client that has made the label, or would, is full. The event is
+	// dropped.
+	EventFull EventOutcome = "account_full"
 )
 
 // EventHeard notes what became of an event of a topic, for a machine.

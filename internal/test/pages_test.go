@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
+	"routemaster/internal/account"
 	"routemaster/internal/activity"
 	"routemaster/internal/console/session"
 	"routemaster/internal/jobs/jobstore"
@@ -206,7 +207,7 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{}, activity.Keys{}, lastuse.Keys{}, relays.Keys{},
+		store.Keys{}, queue.Keys{}, account.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{}, activity.Keys{}, lastuse.Keys{}, relays.Keys{},
 	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {

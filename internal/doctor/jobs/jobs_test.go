@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -120,6 +121,22 @@ func jobKey(id jobs.ID) string { return "work:job:" + string(id) }
 // lane is that of the type ship.
 const lane = "jobs:lane:job:ship"
 
+// keptByShip is what the type ship keeps, with its six jobs, in bytes.
+const keptByShip = jobstore.TypeBytes + 6*(jobstore.JobBytes+1)
+
+func shipKeeps(said, must int) string {
+	return fmt.Sprintf(`work:type:ship: says that it keeps "%d" bytes, must be %d [set right]`, said, must)
+}
+
+// keptByAll is what root keeps, with the type cron.
+const keptByAll = keptByShip + jobstore.TypeBytes
+
+func rootKeeps(said, must int) string { return accountOf("root", strconv.Itoa(said), must) }
+
+func accountOf(client, said string, must int) string {
+	return fmt.Sprintf("accounts: says that %s keeps %q bytes, must be %d [set right]", client, said, must)
+}
+
 // damages are what may be wrong, and how it is found.
 var damages = map[string]struct {
 	does  func(p *patient) redis.Cmder
@@ -140,8 +157,29 @@ var damages = map[string]struct {
 		p.HSet(p.t.Context(), "work:type:ship", "owner", "alice")
 		return p.SAdd(p.t.Context(), "work:types:of:bob", "ship", "gone")
 	}, finds: []string{
+		accountOf("alice", "", keptByShip), rootKeeps(keptByAll, jobstore.TypeBytes),
 		"work:type:ship: is not in work:types:of:alice [added there]",
 		"work:types:of:bob: lists gone, which is not the client's [removed]", "work:types:of:bob: lists ship, which is not the client's [removed]",
+	}},
+	"a type that keeps something else": {does: func(p *patient) redis.Cmder {
+		return p.HIncrBy(p.t.Context(), "work:type:ship", "kept", 5)
+	}, finds: []string{
+		shipKeeps(keptByShip+5, keptByShip),
+	}},
+	"a type of before there were accounts": {does: func(p *patient) redis.Cmder {
+		p.Del(p.t.Context(), "accounts")
+		p.HDel(p.t.Context(), "work:type:ship", "kept")
+		return p.HDel(p.t.Context(), "work:type:cron", "kept")
+	}, finds: []string{
+		accountOf("root", "", keptByAll),
+		fmt.Sprintf(`work:type:cron: says that it keeps "" bytes, must be %d [set right]`, jobstore.TypeBytes),
+		fmt.Sprintf(`work:type:ship: says that it keeps "" bytes, must be %d [set right]`, keptByShip),
+	}},
+	"accounts of nobody, and a wrong sum": {does: func(p *patient) redis.Cmder {
+		return p.HSet(p.t.Context(), "accounts", "eve", "7", "*high", "1", "~eve", "3")
+	}, finds: []string{
+		fmt.Sprintf(`accounts: says that all keep "%d" bytes, which is not what they say [set right]`, keptByAll),
+		accountOf("eve", "7", 0),
 	}},
 	"a schedule that is not known": {does: func(p *patient) redis.Cmder {
 		return p.Del(p.t.Context(), "work:schedules")
@@ -169,7 +207,9 @@ var damages = map[string]struct {
 	"data of no job, and a job of no data": {does: func(p *patient) redis.Cmder {
 		return p.Rename(p.t.Context(), "work:data:"+string(later), "work:data:"+string(nobody))
 	}, finds: []string{
+		rootKeeps(keptByAll, keptByAll-1),
 		"work:data:" + string(nobody) + ": is of a job that is not there [removed]", jobKey(later) + ": has no data []",
+		shipKeeps(keptByShip, keptByShip-1),
 	}, stays: true},
 	"jobs that share data": {does: func(p *patient) redis.Cmder {
 		p.share()
@@ -193,7 +233,11 @@ var damages = map[string]struct {
 	"shared data that is lost": {does: func(p *patient) redis.Cmder {
 		p.share()
 		return p.Del(p.t.Context(), "work:data:"+string(succeeded))
-	}, finds: []string{jobKey(succeeded) + ": has no data []", jobKey(copied) + ": has no data []"}, stays: true},
+	}, finds: []string{
+		rootKeeps(keptByAll+3*jobstore.JobBytes+len("null"), keptByAll+3*jobstore.JobBytes+len("null")-1),
+		jobKey(succeeded) + ": has no data []", jobKey(copied) + ": has no data []",
+		shipKeeps(keptByShip+jobstore.JobBytes, keptByShip+jobstore.JobBytes-1),
+	}, stays: true},
 	"a record that says nothing": {does: func(p *patient) redis.Cmder {
 		return p.HSet(p.t.Context(), jobKey(later), "status", "lost")
 	}, finds: []string{
@@ -204,8 +248,10 @@ var damages = map[string]struct {
 	"a job of no type": {does: func(p *patient) redis.Cmder {
 		return p.HSet(p.t.Context(), jobKey(cancelled), "type", "gone")
 	}, finds: []string{
+		rootKeeps(keptByAll, keptByAll-jobstore.JobBytes-1),
 		"work:archive:ship:cancelled: lists " + cancelled.String() + ", which is cancelled, of the type gone [removed]",
 		jobKey(cancelled) + ": is of the type gone, which is not there []",
+		shipKeeps(keptByShip, keptByShip-jobstore.JobBytes-1),
 	}, stays: true},
 	"a job in progress that does not count": {does: func(p *patient) redis.Cmder {
 		p.ZRem(p.t.Context(), lane, entryOf(accepted))

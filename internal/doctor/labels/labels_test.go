@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/scan"
 	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -72,6 +73,14 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	_, err = f.Merge(t.Context(), "m", "asked", machines.Object{"go": false}, false)
 	require.NoError(t, err)
 	return &patient{server.Raw, f, f.Partitions[0]}
+}
+
+// keptByRoot is what root keeps, which has made all labels, in bytes.
+var keptByRoot = 3*labelstore.SizeOf(int64(len(`{}`)), 0) + 2*labelstore.SizeOf(int64(len(`{"go":false}`)), 0) +
+	labelstore.SizeOf(int64(len(`{"go":true}`)), 1)
+
+func rootKeeps(said, must int64) string {
+	return fmt.Sprintf(`accounts: says that root keeps "%d" bytes, must be %d [set right]`, said, must)
 }
 
 // key is a key of the labels in full.
@@ -145,11 +154,27 @@ var damages = map[string]struct {
 	"a record that is lost": {does: func(p *patient) redis.Cmder {
 		return p.Del(p.T.Context(), key("label:m/acting"))
 	}, finds: []string{
+		rootKeeps(keptByRoot, keptByRoot-labelstore.SizeOf(11, 1)),
 		"machines:history:m/acting: is of a label that is not there [removed]",
 		"machines:labels:m:a: lists acting, which is not there [removed]",
 		"machines:metadata:m/acting: is of a label that is not there []",
 		"machines:names:m: lists acting, which is not there [removed]",
 	}, stays: true},
+	"labels of before there were accounts": {does: func(p *patient) redis.Cmder {
+		p.Del(p.T.Context(), machinestest.Namespace+"accounts")
+		for _, id := range []string{"m/waiting", "m/pending", "m/asked", "m/acting", "p/told", "e:x/errored"} {
+			p.HDel(p.T.Context(), key("label:"+id), "by")
+		}
+		return p.Ping(p.T.Context())
+	}, finds: []string{
+		fmt.Sprintf(`accounts: says that machines keeps "" bytes, must be %d [set right]`, keptByRoot),
+		"machines:label:e:x/errored: is in nobody's account [put in that of the machines]",
+		"machines:label:m/acting: is in nobody's account [put in that of the machines]",
+		"machines:label:m/asked: is in nobody's account [put in that of the machines]",
+		"machines:label:m/pending: is in nobody's account [put in that of the machines]",
+		"machines:label:m/waiting: is in nobody's account [put in that of the machines]",
+		"machines:label:p/told: is in nobody's account [put in that of the machines]",
+	}},
 	"a state that is not defined": {does: func(p *patient) redis.Cmder {
 		p.Del(p.T.Context(), key("labels:m:g"))
 		p.zadd("labels:m:gone", "waiting")
@@ -167,6 +192,7 @@ var damages = map[string]struct {
 	"metadata of others": {does: func(p *patient) redis.Cmder {
 		return p.Rename(p.T.Context(), key("metadata:m/waiting"), key("metadata:m/deleted"))
 	}, finds: []string{
+		rootKeeps(keptByRoot, keptByRoot-2),
 		"machines:label:m/waiting: has no metadata []",
 		"machines:metadata:m/deleted: is of a label that is deleted [removed]",
 	}, stays: true},

@@ -15,9 +15,13 @@ type Label struct {
 	There, Deleted, Asked, Errored bool
 	// Triggered: a worker was looking at it for a trigger, or is to look at it once more.
 	Triggered bool
+	// By is the client that has made it; empty for a label of before there were accounts. Moves is how
+	// many it has made.
+	By    string
+	Moves int64
 }
 
-var labelFields = []string{"state", "deleted_at", "asked", "errored_at", "trigger"}
+var labelFields = []string{"state", "deleted_at", "asked", "errored_at", "trigger", "by", "moves"}
 
 // takeLabel takes in the record of a label. What has no state and was not deleted is none.
 func (s *Scan) takeLabel(id string, values []any) {
@@ -27,6 +31,7 @@ func (s *Scan) takeLabel(id string, values []any) {
 	s.Labels[id] = Label{
 		State: s.once(rdb.Text(values[0])), There: true,
 		Deleted: values[1] != nil, Asked: values[2] != nil, Errored: values[3] != nil, Triggered: values[4] != nil,
+		By: s.once(rdb.Text(values[5])), Moves: rdb.Integer(rdb.Text(values[6]), 0),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
@@ -62,7 +63,8 @@ var Singles = func() map[string]rdb.Kind {
 		// Of internal/overview/samples:
 		"processes": rdb.Hash, "series:day": rdb.Hash, "series:turn": rdb.String,
 		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
-		work.Types(): rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
+		account.Keys{}.Accounts(): rdb.Hash,
+		work.Types():              rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
 		"console:sessions": rdb.SortedSet, "activity": rdb.List, "api_tokens:used": rdb.Hash,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
@@ -89,6 +91,7 @@ type Family struct {
 	single bool                   // there is one key
 	unread bool
 	noted  bool     // unread, and among the elements without any
+	sized  bool     // a string of which the size is read; among the elements without any
 	fields []string // of a hash: those that the layout knows
 	some   []string // of a hash: those that are read, and go to the function
 	record func(s *Scan, rest string, values []any)
@@ -132,11 +135,11 @@ var families = []Family{
 	{Prefix: work.Type(""), Kind: rdb.Hash},
 	{Prefix: work.Job(""), Kind: rdb.Hash, some: recordFields, record: (*Scan).takeRecord},
 	{Prefix: work.Copies(""), Kind: rdb.Set},
-	{Prefix: work.Data(""), Kind: rdb.String, unread: true, noted: true},
+	{Prefix: work.Data(""), Kind: rdb.String, sized: true},
 	{Prefix: work.Open(""), Kind: rdb.SortedSet},
 	{Prefix: ArchivePrefix, Kind: rdb.SortedSet},
 	{Prefix: labelPrefix, Kind: rdb.Hash, has: isLabel, some: labelFields, record: (*Scan).takeLabel},
-	{Prefix: MetadataPrefix, Kind: rdb.String, has: isLabel, unread: true, noted: true},
+	{Prefix: MetadataPrefix, Kind: rdb.String, has: isLabel, sized: true},
 	{Prefix: MovesPrefix, Kind: rdb.List, has: isLabel, unread: true, noted: true},
 	{Prefix: LabelsPrefix, Kind: rdb.SortedSet, has: isState},
 	{Prefix: labels.Names(""), Kind: rdb.SortedSet},

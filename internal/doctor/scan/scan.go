@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -41,6 +42,9 @@ type Scan struct {
 	// Waiting is how many events are on their way to other partitions, by number of these.
 	Waiting map[string]int64
 
+	// Sizes are those of data of jobs and of metadata, in bytes, by key.
+	Sizes map[string]int64
+
 	NotUIDs map[string]bool     // what the index of batches has beside UIDs
 	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
 	Unknown map[string][]string // fields that the layout does not know, quoted, by key
@@ -54,7 +58,7 @@ func New(partition *rdb.Partition) *Scan {
 		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
 		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{}, Letters: map[string]string{},
 		Records: map[string]Record{}, Labels: map[string]Label{}, Outboxes: map[string]Outbox{}, Waiting: map[string]int64{},
-		NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
+		Sizes: map[string]int64{}, NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
 		texts: map[string]string{},
 	}
 	for _, q := range s.QueueNames() {
@@ -88,7 +92,7 @@ func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
 		keys.EventGauge(), keys.BytesGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
-		keys.BatchesIndex(), work.Schedules(), work.Types(), labels.Definitions(),
+		keys.BatchesIndex(), work.Schedules(), work.Types(), labels.Definitions(), account.Keys{}.Accounts(),
 	}
 	if s.Redis.IsOneOfSeveral() {
 		first = append(first, relay.Taken())
@@ -133,8 +137,10 @@ func (s *Scan) taker(key string) func(element, value string) {
 			s.Elements[key] = map[string]string{}
 		}
 		switch element { // which may be large, or secret
-		case "last_event", "secrets", "schedule_data", "schedule_open":
+		case "last_event", "secrets", "schedule_open":
 			value = ""
+		case "schedule_data":
+			value = strconv.Itoa(len(value))
 		}
 		s.Elements[key][element] = value
 	}
@@ -180,6 +186,14 @@ func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take fun
 	case f.record != nil:
 		values := pipe.HMGet(ctx, key, f.some...)
 		return func() error { f.record(s, of, values.Val()); return values.Err() }
+	case f.sized:
+		size := pipe.StrLen(ctx, key)
+		return func() error {
+			if size.Val() > 0 { // else it is gone since the scan
+				s.Elements[short], s.Sizes[short] = nil, size.Val()
+			}
+			return size.Err()
+		}
 	case f.unread:
 		kind := pipe.Type(ctx, key)
 		return func() error {

@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -23,11 +24,13 @@ type shop struct {
 	*jobstoretest.Shop
 	server *rdbtest.Server
 	queue  queue.Keys
+	// account is the partition, to read accounts.
+	account *rdb.Partition
 }
 
 func newShop(t testing.TB, server *rdbtest.Server) *shop {
 	s := jobstoretest.NewShop(t, server, start)
-	return &shop{s, server, queue.Keys{Namespace: s.Keys.Namespace}}
+	return &shop{s, server, queue.Keys{Namespace: s.Keys.Namespace}, server.Open(t).Partition(s.Keys.Namespace)}
 }
 
 func pulled(t *jobs.Type) { t.Pull = true }

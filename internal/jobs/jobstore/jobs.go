@@ -57,8 +57,8 @@ func readJobs(shown []any) []jobs.Job {
 // Enqueue adds jobs to a type, all or none, in one round trip, and returns them. One that is
 // queued or in progress already is returned as it is, whatever else is asked for, unless the data
 // of all these is larger than the data of the list by more than [MaxPageBytes]. Traceparent, if
-// given, is that of the request. It fails with [jobs.ErrUnknownType], a [jobs.BulkError], or
-// [bus.ErrUnavailable].
+// given, is that of the request. It fails with [jobs.ErrUnknownType], a [jobs.BulkError], an
+// [account.FullError] or [bus.ErrUnavailable].
 func (s *Store) Enqueue(
 	ctx context.Context, name jobs.TypeName, list []jobs.NewJob, traceparent string, now time.Time,
 ) ([]jobs.Job, error) {
@@ -148,7 +148,7 @@ func (s *Store) Extend(
 
 // Replay enqueues a copy of a job that is in progress or archived, with another id, which shares
 // its data; name may be empty. It fails with [jobs.ErrUnknownJob], [jobs.ErrQueued],
-// [jobs.ErrUnknownType] (it was deleted) or [bus.ErrUnavailable].
+// [jobs.ErrUnknownType] (it was deleted), an [account.FullError] or [bus.ErrUnavailable].
 func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
 	rest, err := replied("replay job", s.group.Change(ctx, scriptJobReplay,
 		string(id), string(name), string(copied), micros(now), string(s.client)))

@@ -8,9 +8,11 @@ package jobstore
 
 import (
 	"embed"
+	"fmt"
 	"slices"
 	"time"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/fence"
 	"routemaster/internal/jobs"
@@ -21,8 +23,18 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
+// What the account of a type's owner is charged, in bytes of Redis: for a job besides its data, and
+// for a type besides that of its schedule. Data that jobs share is charged once. A queued job is in
+// four keys besides its own, an archived one takes a little less; a test compares both with what
+// Redis says.
+const (
+	JobBytes  = 900
+	TypeBytes = 600
+)
+
 // library is what jobs add to the queue's scripts, and more.
-var library = rdb.Library{lua("lib/keys", "lib/types", "lib/steps")}
+var library = append(slices.Clone(account.Library),
+	fmt.Sprintf("local JOB_BYTES = %d\nlocal TYPE_BYTES = %d\n", JobBytes, TypeBytes), lua("lib/keys", "lib/types", "lib/steps"))
 
 // kindLibrary is that of the kind of entries.
 var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
@@ -111,6 +123,9 @@ var refusals = map[string]error{
 // replied returns what a script did, or why it changed nothing, which then is the error, with what
 // it said besides.
 func replied(what string, c rdb.Change) (rest []any, err error) {
+	if full := account.Refusal(c); full != nil {
+		return nil, full
+	}
 	err = c.Refusal(what, refusals)
 	if err == nil {
 		return c.Results, nil

@@ -243,6 +243,7 @@ func (m *model) check(rt *rapid.T) {
 			places[entry]++
 		}
 	}
+	m.requireExact(rt)
 	open := map[string]bool{}
 	inProgress := map[jobs.TypeName]int{}
 	for _, id := range m.ids {

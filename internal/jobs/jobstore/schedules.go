@@ -42,7 +42,7 @@ type Turn string
 const (
 	// Enqueued is a time whose job was enqueued.
 	Enqueued Turn = "enqueued"
-	// Skipped is a time without a job, because [jobs.MaxScheduledOpen] earlier ones have not ended.
+	// Skipped is a time without a job: see [jobs.SkipReason].
 	Skipped Turn = "skipped"
 	// Elsewhere is a time that another process has dealt with, or that is over as the schedule was
 	// changed meanwhile.

@@ -61,7 +61,8 @@ func parseType(name jobs.TypeName, hash map[string]string) (t jobs.Type, ok bool
 		Retention: time.Duration(number("retention")) * time.Second,
 		Paused:    hash["paused"] == "1", Schedule: hash["schedule"], Timezone: hash["timezone"],
 		Owner: bus.ClientName(hash["owner"]), CreatedAt: fromMicros(hash["created_at"]), UpdatedAt: fromMicros(hash["updated_at"]),
-		SkippedAt: fromMicros(hash["skipped_at"]), Clients: splitClients(hash["clients"]),
+		SkippedAt: fromMicros(hash["skipped_at"]), SkipReason: jobs.SkipReason(hash["skip_reason"]),
+		Clients: splitClients(hash["clients"]),
 	}
 	if t.Pull {
 		t.URL = ""
@@ -78,7 +79,8 @@ func (s *Store) CreateType(ctx context.Context, t jobs.Type) error {
 }
 
 // CreateTypeWithin makes a type, within limits. It fails with [jobs.ErrTypeExists],
-// [jobs.ErrTooManyTypes], [jobs.ErrTooManyClientTypes] or [bus.ErrUnavailable].
+// [jobs.ErrTooManyTypes], [jobs.ErrTooManyClientTypes], an [account.FullError] or
+// [bus.ErrUnavailable].
 func (s *Store) CreateTypeWithin(ctx context.Context, t jobs.Type, limits jobs.TypeLimits) error {
 	return s.putType(ctx, t, "0", scheduleChange(jobs.Type{}, t), limits)
 }
@@ -115,7 +117,8 @@ const maxChanges = 10
 
 // ChangeType has a function change a type; its error is returned, and then nothing is changed. It
 // is called again if somebody else has changed the type meanwhile. From then on, the change holds
-// on all workers. It fails with [jobs.ErrUnknownType] or [bus.ErrUnavailable].
+// on all workers. It fails with [jobs.ErrUnknownType], an [account.FullError] (the data of its
+// schedule has grown) or [bus.ErrUnavailable].
 func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(*jobs.Type) error) (t jobs.Type, err error) {
 	for range maxChanges {
 		hash, err := s.redis.HGetAll(ctx, s.keys.Type(name)).Result()
@@ -213,7 +216,7 @@ func (s *Store) CountTypes(ctx context.Context, owner bus.ClientName) (all, owne
 // schedule.
 var listedFields = []string{
 	"strategy", "attempts", "concurrency", "url", "timeout", "retention", "paused", "schedule", "timezone",
-	"clients", "owner", "created_at", "updated_at", "skipped_at", "deleted",
+	"clients", "owner", "created_at", "updated_at", "skipped_at", "skip_reason", "deleted",
 }
 
 // typesPerRead is how many types one round trip reads.

@@ -26,10 +26,10 @@ var errBehind = fmt.Errorf("%w: the definitions have not come to the partition o
 // closingPause is how long a label waits that is to be made in such a state.
 const closingPause = 10 * time.Millisecond
 
-// Add makes a label. It returns the label as it was made. It fails with
-// [machines.ErrUnknownMachine], [machines.ErrNotClient], [machines.ErrLabelExists],
-// [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too long,
-// [machines.ErrReplacing] or [bus.ErrUnavailable].
+// Add makes a label for the store's client, whose account is charged. It returns the label as it was
+// made. It fails with [machines.ErrUnknownMachine], [machines.ErrNotClient],
+// [machines.ErrLabelExists], [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too
+// long, an [account.FullError], [machines.ErrReplacing] or [bus.ErrUnavailable].
 func (s *Store) Add(
 	ctx context.Context, machine machines.Name, name machines.LabelName, metadata machines.Object, now time.Time,
 ) (label machines.Label, err error) {
@@ -37,7 +37,8 @@ func (s *Store) Add(
 	if err != nil {
 		return label, err
 	}
-	return s.add(ctx, machine, name, packed, &request{traceparent: s.traceparent(ctx), client: s.client}, now)
+	r := &request{Change: machines.Change{By: s.client}, traceparent: s.traceparent(ctx), client: s.client}
+	return s.add(ctx, machine, name, packed, r, now)
 }
 
 // add makes a label with metadata, for a request whose change may set off a trigger of its first
@@ -94,7 +95,8 @@ func (s *Store) Merge(
 // off one of its triggers. It returns the label as it was after that: of version 0, if it was made,
 // and not resting, if a worker is to look at it. It fails with [machines.ErrUnknownMachine],
 // [machines.ErrNotClient], [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], a [bus.Invalid]
-// for metadata that is too long, [machines.ErrContended] or [bus.ErrUnavailable].
+// for metadata that is too long, an [account.FullError], [machines.ErrContended] or
+// [bus.ErrUnavailable].
 func (s *Store) Change(
 	ctx context.Context, machine machines.Name, name machines.LabelName, c machines.Change, now time.Time,
 ) (label machines.Label, err error) {

@@ -23,6 +23,7 @@ const (
 	fieldVersion
 	fieldPrevious
 	fieldDeletedAt
+	fieldBy
 	fieldAsked
 	fieldTrigger
 	fieldPending
@@ -114,13 +115,14 @@ func (s *Store) Hops(ctx context.Context, m machines.PublishedMove) (int, error)
 
 // create makes a label in the first state of its machine, by definitions; a trigger, if not empty,
 // has a worker look at it. It fails with [machines.ErrLabelExists], [machines.ErrLabelDeleted],
-// [machines.ErrChanged] (the definitions) or [bus.ErrUnavailable].
+// [machines.ErrChanged] (the definitions), an [account.FullError] or [bus.ErrUnavailable].
 func (s *Store) create(
 	ctx context.Context, m *machines.Machine, name machines.LabelName, d *machines.Definitions,
 	metadata []byte, trigger string, r *request, now time.Time,
 ) error {
 	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
-		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), r.traceparent, r.Hops))
+		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), r.traceparent, r.Hops,
+		string(r.By)))
 }
 
 // isAtRest looks whether no worker has something to do for a label now, or it is gone.
@@ -145,7 +147,7 @@ type patch struct {
 
 // patch replaces the metadata of a label as it was read with its definitions. It fails with
 // [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], [machines.ErrChanged] (the definitions,
-// the state or the metadata) or [bus.ErrUnavailable].
+// the state or the metadata), an [account.FullError] or [bus.ErrUnavailable].
 func (s *Store) patch(
 	ctx context.Context, label *machines.Label, d *machines.Definitions, p *patch,
 ) error {

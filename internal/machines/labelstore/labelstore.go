@@ -9,9 +9,11 @@ package labelstore
 import (
 	"context"
 	"embed"
+	"fmt"
 	"slices"
 	"time"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/fence"
 	"routemaster/internal/machines"
@@ -22,8 +24,27 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
+// What the account of the client that has made a label is charged, in bytes of Redis: for the label
+// besides its metadata, and for each ten moves that its history has, or fewer. A test compares the
+// first with what Redis says. A label that was deleted is not charged: Redis removes what is left
+// of it by itself.
+const (
+	LabelBytes   = 600
+	HistoryBytes = 1500
+)
+
+// movesCharged is how many moves are charged at once.
+const movesCharged = 10
+
+// SizeOf is what the account is charged for a label.
+func SizeOf(metadata int64, moves int64) int64 {
+	return LabelBytes + metadata + HistoryBytes*((min(moves, machines.Kept)+movesCharged-1)/movesCharged)
+}
+
 // library is what labels add to the queue's scripts, and more.
-var library = rdb.Library{lua("lib/keys", "lib/entries", "lib/definitions", "lib/labels")}
+var library = append(slices.Clone(account.Library),
+	fmt.Sprintf("local LABEL_BYTES = %d\nlocal HISTORY_BYTES = %d\nlocal MOVES_CHARGED = %d\n", LabelBytes, HistoryBytes, movesCharged),
+	lua("lib/keys", "lib/entries", "lib/definitions", "lib/labels"))
 
 // kindLibrary is that of the kind of entries.
 var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
@@ -103,9 +124,9 @@ func NewAll(partitions rdb.Partitions) []*Store {
 	return all
 }
 
-// For returns the store for what a client asks for; the empty name is root's. What makes, changes
-// or deletes labels of a machine that is for other clients then fails with [machines.ErrNotClient],
-// and changes nothing.
+// For returns the store for what a client asks for; the empty name is root's. The labels that it
+// makes are in the account of that client. What makes, changes or deletes labels of a machine that
+// is for other clients then fails with [machines.ErrNotClient], and changes nothing.
 func (s *Store) For(client bus.ClientName) *Store {
 	own := *s
 	own.client = client
@@ -135,6 +156,9 @@ var refusals = map[string]error{
 
 // replied returns why a script changed nothing, if so.
 func replied(what string, c rdb.Change) error {
+	if full := account.Refusal(c); full != nil {
+		return full
+	}
 	return c.Refusal(what, refusals)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/groupcommit"
 	"routemaster/internal/machines"
@@ -212,7 +213,15 @@ func (s *Store) merge(ctx context.Context, label machines.Label, d *machines.Def
 	if p.trigger != "" {
 		p.paused = "" // another change has the gate evaluated
 	}
-	if err := s.patch(ctx, &label, d, &p); err != nil {
+	err = s.patch(ctx, &label, d, &p)
+	if _, full := errors.AsType[*account.FullError](err); full {
+		if len(made) > 1 { // some of them may have room
+			return s.tryChanges(ctx, labelID{label.Machine, label.Name}, made[:1])
+		}
+		made[0].end(label, err)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	for _, r := range made {

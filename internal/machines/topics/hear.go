@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,10 +11,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
@@ -64,6 +67,10 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 		return err
 	}
 	changes, patience := map[labelID][]machines.Change{}, time.Now().Add(maxRest)
+	publishers, err := c.publishers(ctx, events)
+	if err != nil {
+		return err
+	}
 	for _, m := range definitions.Machines {
 		for i := range events {
 			found, unusable := m.ChangesOf(&events[i])
@@ -72,7 +79,7 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 			}
 			for name, change := range found {
 				id := labelID{m.Name, name}
-				change.Patience, change.Definitions = patience, definitions.Version
+				change.Patience, change.Definitions, change.By = patience, definitions.Version, publishers[events[i].Topic]
 				changes[id] = append(changes[id], change)
 			}
 		}
@@ -83,6 +90,25 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 		group.Go(func() error { return c.change(ctx, definitions, id, some) })
 	}
 	return group.Wait()
+}
+
+// publishers returns whose topics some events are of: labels that these make are kept for them. A
+// topic that has just gone is nobody's, and then the machines' own.
+func (c *Client) publishers(ctx context.Context, events []machines.Event) (map[bus.TopicName]bus.ClientName, error) {
+	of := map[bus.TopicName]bus.ClientName{}
+	for i := range events {
+		topic := events[i].Topic
+		if _, read := of[topic]; read {
+			continue
+		}
+		home := c.Stores.Home(topic).Partition()
+		owner, err := home.HGet(ctx, store.Keys{Namespace: home.Namespace()}.Owners(), string(topic)).Result()
+		if err != nil && !rdb.Answered(err) {
+			return nil, err
+		}
+		of[topic] = cmp.Or(bus.ClientName(owner), machines.DefaultPublisher)
+	}
+	return of, nil
 }
 
 // readEvents reads the body of a delivery.
@@ -121,6 +147,8 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 		case telemetry.EventPaused:
 			c.Log.Warn("paused a label, as machines set off one another through topics; rtm label retry has it go on",
 				append(fields, "hops", change.Hops)...)
+		case telemetry.EventFull:
+			c.Log.Warn("dropped an event, as the account is full of the client that has made its label, or would", append(fields, "error", err)...)
 		case telemetry.EventDamaged:
 			// No other time would be better, and nothing passes a batch that fails.
 			c.Log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how", append(fields, "error", err)...)
@@ -151,6 +179,7 @@ func (c *Client) hopsOf(ctx context.Context, d *machines.Definitions, e *machine
 // outcomeOf says what became of an event. It fails with what may be otherwise another time.
 func outcomeOf(label machines.Label, err error) (telemetry.EventOutcome, error) {
 	_, invalid := errors.AsType[*bus.Invalid](err)
+	_, full := errors.AsType[*account.FullError](err)
 	switch {
 	case err == nil && label.Version == 0:
 		return telemetry.EventCreated, nil
@@ -162,6 +191,8 @@ func outcomeOf(label machines.Label, err error) (telemetry.EventOutcome, error) 
 		return telemetry.EventUnknown, nil
 	case errors.Is(err, machines.ErrLabelDeleted):
 		return telemetry.EventDeleted, nil
+	case full:
+		return telemetry.EventFull, nil
 	case invalid:
 		return telemetry.EventInvalid, nil
 	case rdb.IsWrongType(err):

@@ -94,9 +94,10 @@ type typeView struct {
 	UpdatedAt string         `json:"updated_at"`
 	// HeldUntil is null unless it is still to come.
 	HeldUntil *string `json:"held_until"`
-	// SkippedAt is null unless the schedule skips its times.
-	SkippedAt *string    `json:"skipped_at"`
-	Counts    countsView `json:"counts"`
+	// SkippedAt and SkipReason are null unless the schedule skips its times.
+	SkippedAt  *string          `json:"skipped_at"`
+	SkipReason *jobs.SkipReason `json:"skip_reason"`
+	Counts     countsView       `json:"counts"`
 }
 
 type countsView struct {
@@ -111,7 +112,7 @@ func viewType(t jobs.Type, counts jobs.Counts) typeView {
 		Timeout: t.Timeout.Milliseconds(), Retention: int64(t.Retention / time.Second), Paused: t.Paused,
 		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), Clients: t.Clients,
 		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
-		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)), SkippedAt: rest.OrNull(timestamp(t.SkippedAt)),
+		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)), SkippedAt: rest.OrNull(timestamp(t.SkippedAt)), SkipReason: rest.OrNull(t.SkipReason),
 		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress},
 	}
 	if t.Pull {

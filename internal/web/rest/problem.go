@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
 	"routemaster/internal/history"
@@ -63,6 +64,7 @@ var problemIDs = map[int]string{
 	http.StatusTooManyRequests:       "rate_limited",
 	http.StatusInternalServerError:   "server_error",
 	http.StatusServiceUnavailable:    "service_unavailable",
+	http.StatusInsufficientStorage:   "account_full",
 }
 
 // tokenPaths are in the paths that name a client by its token, which no error shows.
@@ -300,6 +302,9 @@ func problemOf(err error) (p Problem, ok bool) {
 	}
 	if limit, ok := errors.AsType[*bus.TopicLimitError](err); ok {
 		return Problem{Status: http.StatusConflict, Detail: limit.Error()}, true
+	}
+	if full, ok := errors.AsType[*account.FullError](err); ok {
+		return Problem{Status: http.StatusInsufficientStorage, Detail: full.Error()}, true
 	}
 	for _, known := range problems {
 		if errors.Is(err, known.err) {

@@ -9,6 +9,14 @@
 local WINDOW = 500 -- by how much a job may have moved in its list since the caller looked
 local next_argument = 4
 
+local function sum_of_accounts(key)
+  local sum, fields = 0, redis.call('HGETALL', key)
+  for i = 1, #fields, 2 do
+    if string.find(fields[i], '^[%w:_-]') then sum = sum + (tonumber(fields[i + 1]) or 0) end
+  end
+  return sum
+end
+
 local COMMANDS = {
   -- How many workers of the index have a job.
   HOLDERS = function(queue, job)
@@ -58,6 +66,11 @@ local COMMANDS = {
     end
     wake_subscriber(token)
   end,
+  -- Whether all do not keep what each keeps.
+  ACCOUNTS_DIFFER = function(key)
+    return tonumber(redis.call('HGET', key, '*')) == sum_of_accounts(key) and 0 or 1
+  end,
+  ADD_ACCOUNTS = function(key) redis.call('HSET', key, '*', exact(sum_of_accounts(key))) end,
   REMOVE_SUBSCRIBER = remove_subscriber,
   RELEASE_HELD = release_held,
 }

@@ -6,9 +6,10 @@
 --          for never)
 -- Returns  {1, job, ...}: {its attempts, its sequence (text)} of a job that was added, any other as
 --          show_job; {0, 'unknown type'}; {0, 'not client'}; {0, 'archived', index};
---          {0, 'other type', index}; {0, 'too large', index}, from 0
+--          {0, 'other type', index}; {0, 'too large', index}, from 0; {0, 'account full', ...} that
+--          of the type's owner
 -- Keeps    a job in the queue's index, in its type's list and in one state
--- Cost     commands: 3, those of add_jobs, and 5 for each job that is there
+-- Cost     commands: 6, those of add_jobs, and 5 for each job that is there
 local name, now, bytes = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 local type = read_type(name)
 if not type or type.deleted then return { 0, 'unknown type' } end
@@ -18,7 +19,7 @@ for i = 7, #ARGV, 4 do table.insert(keys, job_key(ARGV[i])) end
 for i = 1, #keys, CHUNK do
   if redis.call('EXISTS', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) > 0 then some = true end
 end
-local there, jobs = {}, {}
+local there, jobs, kept = {}, {}, 0
 for i = 7, #ARGV, 4 do
   local index = (i - 7) / 4
   local found = some and redis.call('HMGET', keys[index + 1], 'type', 'status', 'data') or {}
@@ -31,15 +32,20 @@ for i = 7, #ARGV, 4 do
     bytes = bytes - redis.call('STRLEN', data_key(found[3] or ARGV[i]))
     if bytes < 0 and #keys > 1 then return { 0, 'too large', index } end
   else
+    kept = kept + JOB_BYTES + #ARGV[i + 1]
     table.insert(jobs, {
       id = ARGV[i], data = ARGV[i + 1], run_after = ARGV[i + 2], expires_at = ARGV[i + 3],
     })
   end
 end
 if #jobs > 0 then
+  local account = account_of(type.owner)
+  local refusal = refusal_of_account(account, kept)
+  if refusal then return refusal end
   local place = next_number(type, now, #jobs)
   for i, job in ipairs(jobs) do job.place = place + i - 1 end
   add_jobs(type, jobs, ARGV[4], now)
+  keep(type, account, kept)
 end
 local reply, added = { 1 }, 0
 for i = 7, #ARGV, 4 do

@@ -3,7 +3,7 @@
 -- ARGV     1 namespace, 2 id, 3 type, may be empty, 4 id of the copy, 5 now (µs), 6 the client, ''
 --          for root
 -- Returns  {1, the copy, as show_job}; {0, 'unknown'}; {0, 'not client'}; {0, 'queued'};
---          {0, 'unknown type'}
+--          {0, 'unknown type'}; {0, 'account full', ...} that of the type's owner
 local job, now = read_job(ARGV[2]), tonumber(ARGV[5])
 if not job or redis.call('EXISTS', data_of(job)) == 0
   or (ARGV[3] ~= '' and job.type ~= ARGV[3]) then
@@ -13,9 +13,13 @@ if is_for_others(job.type, ARGV[6]) then return { 0, 'not client' } end
 if job.status == 'queued' then return { 0, 'queued' } end
 local type = read_type(job.type)
 if not type or type.deleted then return { 0, 'unknown type' } end
+local account = account_of(type.owner)
+local refusal = refusal_of_account(account, JOB_BYTES)
+if refusal then return refusal end
 local copy = {
   id = ARGV[4], data_id = share_data(job, ARGV[4]), place = next_number(type, now), run_after = '0',
   expires_at = job.expires,
 }
 add_jobs(type, { copy }, '', now)
+keep(type, account, JOB_BYTES)
 return { 1, show_job(copy.id) }

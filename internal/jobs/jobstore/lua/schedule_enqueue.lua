@@ -1,5 +1,6 @@
 -- Enqueues the job of a type's schedule for a time, unless that was done. Too many of its jobs that
--- have not ended have it skip the time. Its jobs share the data.
+-- have not ended have it skip the time, and so does the full account of its owner. Its jobs share
+-- the data.
 --
 -- ARGV     1 namespace, 2 type, 3 the time that was enqueued last, or since when there is a
 --          schedule, as it was read, and 4 that of the job (µs), 5 id of the job, 6 now (µs), 7 how
@@ -21,18 +22,25 @@ if #open >= most then
   end
   open = left
 end
-if #open >= most then
+local function skip(reason)
   redis.call('HSET', schedules_key(), name, ARGV[4])
-  redis.call('HSET', type_key(name), 'skipped_at', ARGV[4], 'schedule_open',
-    table.concat(open, ' '))
+  redis.call('HSET', type_key(name), 'skipped_at', ARGV[4], 'skip_reason', reason,
+    'schedule_open', table.concat(open, ' '))
   return 'skipped'
 end
+if #open >= most then return skip('jobs_open') end
+local data, data_id, kept = nil, found[2], JOB_BYTES
+if not data_id or redis.call('EXISTS', data_key(data_id)) == 0 then
+  data = redis.call('HGET', type_key(name), 'schedule_data')
+  if not data or data == '' then data = 'null' end
+  kept = kept + #data
+end
+local account = account_of(type.owner)
+if refusal_of_account(account, kept) then return skip('account_full') end
 redis.call('HSET', schedules_key(), name, ARGV[4])
 if redis.call('EXISTS', job_key(id)) == 1 then return 'elsewhere' end
-local place, data_id = next_number(type, now), found[2]
-if not data_id or redis.call('EXISTS', data_key(data_id)) == 0 then
-  local data = redis.call('HGET', type_key(name), 'schedule_data')
-  if not data or data == '' then data = 'null' end
+local place = next_number(type, now)
+if data then
   data_id = 'schedule:' .. name .. ':' .. exact(place)
   redis.call('SET', data_key(data_id), data)
 end
@@ -40,8 +48,9 @@ redis.call('SADD', copies_key(data_id), id)
 table.insert(open, id)
 redis.call('HSET', type_key(name), 'schedule_shared', data_id, 'schedule_open',
   table.concat(open, ' '))
-redis.call('HDEL', type_key(name), 'skipped_at')
+redis.call('HDEL', type_key(name), 'skipped_at', 'skip_reason')
 add_jobs(type, {
   { id = id, data_id = data_id, place = place, run_after = '0', expires_at = '0' },
 }, '', now)
+keep(type, account, kept)
 return 'enqueued'

@@ -35,13 +35,13 @@ local before = exact(now - math.max(type.retention, MIN_RETENTION) * 1000000)
 for _, status in ipairs(STATUSES) do
   local key = archive_key(name, status)
   local ids = redis.call('ZRANGEBYSCORE', key, '-inf', before, 'LIMIT', 0, most - removed)
-  remove_archived(key, ids)
+  remove_archived(type, key, ids)
   removed = removed + #ids
   kept = kept + redis.call('ZCARD', key)
 end
 if type.deleted and open == 0 and kept == 0 then
-  local owner = redis.call('HGET', type_key(name), 'owner')
-  if owner and owner ~= '' then redis.call('SREM', types_of_key(owner), name) end
+  if type.owner ~= '' then redis.call('SREM', types_of_key(type.owner), name) end
+  if type.kept > 0 then charge(account_of(type.owner), -type.kept) end
   redis.call('DEL', type_key(name))
   redis.call('SREM', types_key(), name)
 end

@@ -143,15 +143,20 @@ local function share_data(job, copy)
   return data_id
 end
 
--- Removes the data of a job that is removed, unless others share it.
+-- Removes data, and returns how many bytes it has.
+local function remove_data_at(data_id)
+  local bytes = redis.pcall('STRLEN', data_key(data_id))
+  redis.call('DEL', data_key(data_id))
+  return tonumber(bytes) or 0
+end
+
+-- Removes the data of a job that is removed, unless others share it. Returns how many bytes it has.
 local function remove_data(id)
   local data_id = redis.pcall('HGET', job_key(id), 'data')
-  if not data_id or data_id.err then
-    redis.call('DEL', data_key(id))
-    return
-  end
+  if not data_id or data_id.err then return remove_data_at(id) end
   redis.call('SREM', copies_key(data_id), id)
-  if redis.call('EXISTS', copies_key(data_id)) == 0 then redis.call('DEL', data_key(data_id)) end
+  if redis.call('EXISTS', copies_key(data_id)) == 1 then return 0 end
+  return remove_data_at(data_id)
 end
 
 -- Takes the entry of a job from the worker that has it pending, if one has. A worker that completes
@@ -179,13 +184,14 @@ local function enter_archive(type, job, status, attempts, now, reported, reason)
   redis.call('ZADD', archive_key(type.name, status), at, job.id)
 end
 
--- Removes archived jobs from a list, which is their only one.
-local function remove_archived(list, ids)
+-- Removes archived jobs of a type from a list, which is their only one. There may be no type.
+local function remove_archived(type, list, ids)
+  local bytes = 0
   for _, id in ipairs(ids) do
-    remove_data(id)
-    redis.call('DEL', job_key(id))
+    bytes = bytes + remove_data(id) + JOB_BYTES * redis.call('DEL', job_key(id))
     redis.call('ZREM', list, id)
   end
+  if type and bytes > 0 then keep(type, account_of(type.owner), -bytes) end
 end
 
 -- Archives a job that has not ended: see enter_archive.

@@ -21,7 +21,7 @@ local function read_type(name)
   if TYPES[name] then return TYPES[name] end
   local found = redis.call('HMGET', type_key(name), 'strategy', 'attempts', 'concurrency', 'url',
     'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing', 'hold',
-    'wake_from', 'clients')
+    'wake_from', 'owner', 'kept', 'clients')
   if not found[1] then return nil end
   local closed = found[7] == '1' or found[8] == '1'
   TYPES[name] = {
@@ -31,7 +31,8 @@ local function read_type(name)
     retention = tonumber(found[6]), deleted = found[8] == '1', clock = tonumber(found[9]) or 0,
     held_until = tonumber(found[10]) or 0, holds = tonumber(found[11]) or 0,
     standing = tonumber(found[12]) or 1, hold = tonumber(found[13]) or 0,
-    wake_from = tonumber(found[14]), clients = found[15] or '',
+    wake_from = tonumber(found[14]), owner = found[15] or '', kept = tonumber(found[16]) or 0,
+    clients = found[17] or '',
   }
   return TYPES[name]
 end
@@ -51,6 +52,16 @@ local function next_number(type, now, count)
   type.clock = first + (count or 1) - 1
   redis.call('HSET', type_key(type.name), 'clock', exact(type.clock))
   return first
+end
+
+-- Charges a type, and the account of its owner, for bytes that are kept; fewer than 0 are gone.
+-- Neither has what was kept before there were accounts.
+local function keep(type, account, bytes)
+  local kept = math.max(0, type.kept + bytes)
+  if kept == type.kept then return end
+  charge(account, kept - type.kept)
+  type.kept = kept
+  redis.call('HSET', type_key(type.name), 'kept', exact(kept))
 end
 
 -- Tells those who wait for jobs of a type to fetch that there may be some.

@@ -6,11 +6,11 @@ local TOMBSTONE = 86400000 -- ms, for which the name of a deleted label cannot b
 
 -- The fields of a record. Those from `asked` on are of one visit, and go when it ends.
 local FIELDS = {
-  'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'asked',
+  'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'by', 'asked',
   'trigger', 'pending', 'steps', 'failures', 'error', 'attempts', 'status', 'reason', 'errored_at',
   'taken', 'traceparent', 'acknowledged', 'hops',
 }
-local ASKED, TRIGGER, TAKEN, TRACEPARENT, HOPS = 8, 9, 18, 19, 21
+local ASKED, TRIGGER, TAKEN, TRACEPARENT, HOPS = 9, 10, 19, 20, 22
 
 local function entry_of(machine, name) return pack_pair('label', machine, name) end
 
@@ -20,9 +20,20 @@ local function read_label(machine, name)
   if not found[1] and not found[7] then return nil end
   return {
     machine = machine, name = name, state = found[1], moves = tonumber(found[4]) or 0,
-    version = found[5] or '0', deleted = found[7], asked = found[ASKED], errored = found[17],
-    values = found,
+    version = found[5] or '0', deleted = found[7], asked = found[ASKED], errored = found[18],
+    by = found[8], values = found,
   }
+end
+
+-- Charges the client that has made a label for bytes of it; fewer than 0 are gone. One of before
+-- there were accounts is in none.
+local function charge_label(label, bytes)
+  if label.by and bytes ~= 0 then charge(account_of(label.by), bytes) end
+end
+
+-- How many bytes a label's history is charged with, that has made so many moves.
+local function history_bytes(moves)
+  return HISTORY_BYTES * math.ceil(math.min(moves, KEPT + 1) / MOVES_CHARGED)
 end
 
 -- When a worker looks at a label next (ms, a text): '0' if at once, false if none will.
@@ -126,4 +137,5 @@ local function move(label, now, to, why, publication)
     redis.call('ZREM', labels_key(label.machine, from), label.name)
     redis.call('ZADD', labels_key(label.machine, to), '0', label.name)
   end
+  charge_label(label, history_bytes(label.moves + 1) - history_bytes(label.moves))
 end

@@ -1,0 +1,338 @@
+// Package accounts examines the accounts of what clients keep: that of a job type has its record,
+// its jobs and their data; that of a client has its types, and the labels that it has made.
+//
+// What is kept can be counted only in slices. So nothing is a finding unless the account says that
+// it was not changed from before the count until it is confirmed.
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"routemaster/internal/account"
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor/scan"
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/rdb"
+)
+
+// The keys without a namespace, as findings show them.
+var (
+	key  = account.Keys{}.Accounts()
+	work = jobstore.Keys{}
+)
+
+// examination is that of accounts. Its keys have the namespace.
+type examination struct {
+	*exam.Examination
+	key    string
+	work   jobstore.Keys
+	labels labelstore.Keys
+	// counted is what types keep that say something else.
+	counted map[string]int64
+}
+
+func newExamination(e *exam.Examination) examination {
+	ns := e.Keys.Namespace
+	return examination{e, account.Keys{Namespace: ns}.Accounts(), jobstore.Keys{Namespace: ns}, labelstore.Keys{Namespace: ns}, map[string]int64{}}
+}
+
+// Find looks for labels that are in no account, as they were made before there were accounts.
+func Find(e *exam.Examination) {
+	x := newExamination(e)
+	for id, label := range e.Labels {
+		if !label.There || label.Deleted || label.By != "" {
+			continue
+		}
+		machine, name, _ := strings.Cut(id, "/")
+		record := x.labels.Label(machines.Name(machine), machines.LabelName(name))
+		e.Add(record, "is in nobody's account", "put in that of the machines", []exam.Check{
+			exam.Is(label.State, "HGET", record, "state"), exam.Is("", "HGET", record, "by"),
+		}, exam.Command{"HSET", record, "by", string(machines.DefaultPublisher)})
+	}
+}
+
+// Check compares accounts with what is kept, and counts that again where it does not fit.
+func Check(ctx context.Context, e *exam.Examination) error {
+	x := newExamination(e)
+	show := func(name string) string { return "what the job type " + name + " keeps" }
+	if err := e.UntilSteady(ctx, show, x.doubtfulTypes(), func(name string) (bool, error) {
+		return x.checkType(ctx, jobs.TypeName(name))
+	}); err != nil {
+		return err
+	}
+	if x.fit() {
+		return nil
+	}
+	return e.UntilSteady(ctx, func(what string) string { return what }, []string{"the accounts of clients"}, func(string) (bool, error) {
+		return x.checkAll(ctx)
+	})
+}
+
+// ownerOf is the client whose account a type is in.
+func ownerOf(owner string) bus.ClientName { return cmp.Or(bus.ClientName(owner), bus.RootName) }
+
+// makerOf is the client whose account a label is in, or will be: see [Find].
+func makerOf(by string) bus.ClientName { return cmp.Or(bus.ClientName(by), machines.DefaultPublisher) }
+
+// keptBy is what a type keeps: what it says, unless that was found to be wrong.
+func (x examination) keptBy(name, said string) int64 {
+	if bytes, found := x.counted[name]; found {
+		return bytes
+	}
+	return rdb.Integer(said, 0)
+}
+
+// doubtfulTypes are those that keep something else than they say, as far as the scan saw.
+func (x examination) doubtfulTypes() (doubtful []string) {
+	kept, counted := map[string]int64{}, map[string]bool{}
+	for id, r := range x.Records {
+		kept[r.Type] += jobstore.JobBytes
+		if at := work.Data(jobs.ID(cmp.Or(r.Shared, id))); !counted[at] {
+			counted[at] = true
+			kept[r.Type] += x.Sizes[at]
+		}
+	}
+	for name, fields := range x.Each(work.Type("")) {
+		must := jobstore.TypeBytes + rdb.Integer(fields["schedule_data"], 0) + kept[name]
+		if fields["kept"] != exam.Figure(must) {
+			doubtful = append(doubtful, name)
+		}
+	}
+	slices.Sort(doubtful)
+	return doubtful
+}
+
+// fit reports whether the accounts fit to what the scan saw.
+func (x examination) fit() bool {
+	must := map[bus.ClientName]int64{}
+	for name, fields := range x.Each(work.Type("")) {
+		must[ownerOf(fields["owner"])] += x.keptBy(name, fields["kept"])
+	}
+	for id, label := range x.Labels {
+		if label.There && !label.Deleted {
+			must[makerOf(label.By)] += labelstore.SizeOf(x.Sizes[scan.MetadataPrefix+id], label.Moves)
+		}
+	}
+	total := int64(0)
+	for field, said := range x.Elements[key] {
+		bytes := rdb.Integer(said, 0)
+		if account.IsClient(field) && must[bus.ClientName(field)] != bytes {
+			return false
+		}
+		if account.IsClient(field) {
+			delete(must, bus.ClientName(field))
+			total += bytes
+		}
+	}
+	for _, bytes := range must {
+		if bytes > 0 {
+			return false
+		}
+	}
+	return rdb.Integer(x.Elements[key][account.FieldTotal], 0) == total
+}
+
+// checkType counts what a type keeps. As each job that comes has a higher place, which is the clock
+// of the type, nothing has changed if both are what they were.
+func (x examination) checkType(ctx context.Context, name jobs.TypeName) (done bool, err error) {
+	hash := x.work.Type(name)
+	before, err := x.Redis.HMGet(ctx, hash, "strategy", "kept", "clock", "revision", "owner").Result()
+	if err != nil || before[0] == nil {
+		return true, ignored(err)
+	}
+	size, err := x.Redis.HStrLen(ctx, hash, "schedule_data").Result()
+	if err != nil {
+		return false, err
+	}
+	counted, err := x.sizeOfJobs(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	said := rdb.Text(before[1])
+	must := jobstore.TypeBytes + size + counted
+	if said == strconv.FormatInt(must, 10) {
+		return true, nil
+	}
+	x.Add(hash, fmt.Sprintf("says that it keeps %q bytes, must be %d", said, must), "set right", []exam.Check{
+		exam.Is(said, "HGET", hash, "kept"), exam.Is(rdb.Text(before[2]), "HGET", hash, "clock"),
+		exam.Is(rdb.Text(before[3]), "HGET", hash, "revision"), exam.Is(rdb.Text(before[4]), "HGET", hash, "owner"),
+	}, exam.Command{"HSET", hash, "kept", must})
+	if done, err = x.Confirm(ctx); done {
+		x.counted[string(name)] = must
+	}
+	return done, err
+}
+
+// ignored is an error, unless it is about a key of another type, which is reported elsewhere.
+func ignored(err error) error {
+	if rdb.IsWrongType(err) {
+		return nil
+	}
+	return err
+}
+
+// charge are the commands that charge a client.
+func (x examination) charge(client bus.ClientName, bytes int64) []exam.Command {
+	return []exam.Command{
+		{"HINCRBY", x.key, string(client), bytes}, {"HINCRBY", x.key, account.FieldTotal, bytes},
+		{"HINCRBY", x.key, account.FieldChanges + string(client), 1},
+	}
+}
+
+// sizeOfJobs counts the jobs of a type, with their data.
+func (x examination) sizeOfJobs(ctx context.Context, name jobs.TypeName) (bytes int64, err error) {
+	lists := []string{x.work.Open(name)}
+	for _, status := range jobs.Archived {
+		lists = append(lists, x.work.Archive(name, status))
+	}
+	all, counted := map[string]bool{}, map[string]bool{}
+	for _, list := range lists {
+		take := rdb.Elements(rdb.SortedSet, func(id, _ string) { all[id] = true })
+		if err := x.Redis.EachPage(ctx, list, rdb.SortedSet, 0, take); err != nil {
+			return 0, ignored(err)
+		}
+	}
+	for ids := range slices.Chunk(scan.Sorted(all), rdb.KeysPerTrip) {
+		records := make([]rdb.Reply[[]any], len(ids))
+		if err := x.Redis.Reads(ctx, "count jobs", func(pipe rdb.Commands) {
+			for i, id := range ids {
+				records[i] = pipe.HMGet(ctx, x.work.Job(jobs.ID(id)), "type", "data")
+			}
+		}); err != nil {
+			return 0, err
+		}
+		var data []rdb.Reply[int64]
+		if err := x.Redis.Reads(ctx, "count jobs", func(pipe rdb.Commands) {
+			for i, id := range ids {
+				r := records[i].Val()
+				if len(r) != 2 || rdb.Text(r[0]) != string(name) {
+					continue
+				}
+				bytes += jobstore.JobBytes
+				if at := cmp.Or(rdb.Text(r[1]), id); !counted[at] {
+					counted[at] = true
+					data = append(data, pipe.StrLen(ctx, x.work.Data(jobs.ID(at))))
+				}
+			}
+		}); err != nil {
+			return 0, err
+		}
+		for _, one := range data {
+			bytes += one.Val()
+		}
+	}
+	return bytes, nil
+}
+
+// checkAll reads all accounts, counts what is kept, and compares them.
+func (x examination) checkAll(ctx context.Context) (done bool, err error) {
+	said, err := x.Redis.HGetAll(ctx, x.key).Result()
+	if err != nil {
+		return true, ignored(err)
+	}
+	must := map[string]int64{}
+	if err := x.sumTypes(ctx, must); err != nil {
+		return false, err
+	}
+	if err := x.sumLabels(ctx, must); err != nil {
+		return false, err
+	}
+	total := int64(0)
+	for field, text := range said {
+		if account.IsClient(field) {
+			total += rdb.Integer(text, 0)
+			must[field] += 0
+		}
+	}
+	for client, bytes := range must {
+		text := said[client]
+		if rdb.Integer(text, 0) == bytes {
+			continue
+		}
+		changes := account.FieldChanges + client
+		x.Add(x.key, fmt.Sprintf("says that %s keeps %q bytes, must be %d", client, text, bytes), "set right", []exam.Check{
+			exam.Is(text, "HGET", x.key, client), exam.Is(said[changes], "HGET", x.key, changes),
+		}, x.charge(bus.ClientName(client), bytes-rdb.Integer(text, 0))...)
+	}
+	if rdb.Integer(said[account.FieldTotal], 0) != total {
+		x.Add(x.key, fmt.Sprintf("says that all keep %q bytes, which is not what they say", said[account.FieldTotal]), "set right",
+			[]exam.Check{exam.Is(1, "ACCOUNTS_DIFFER", x.key)}, exam.Command{"ADD_ACCOUNTS", x.key})
+	}
+	return x.Confirm(ctx)
+}
+
+// sumTypes adds what types keep to that of their owners.
+func (x examination) sumTypes(ctx context.Context, sums map[string]int64) error {
+	names, err := x.Redis.SMembers(ctx, x.work.Types()).Result()
+	if err != nil {
+		return ignored(err)
+	}
+	for some := range slices.Chunk(names, rdb.KeysPerTrip) {
+		found := make([]rdb.Reply[[]any], len(some))
+		if err := x.Redis.Reads(ctx, "sum up accounts", func(pipe rdb.Commands) {
+			for i, name := range some {
+				found[i] = pipe.HMGet(ctx, x.work.Type(jobs.TypeName(name)), "owner", "kept")
+			}
+		}); err != nil {
+			return err
+		}
+		for i, one := range found {
+			if fields := one.Val(); len(fields) == 2 {
+				sums[string(ownerOf(rdb.Text(fields[0])))] += x.keptBy(some[i], rdb.Text(fields[1]))
+			}
+		}
+	}
+	return nil
+}
+
+// sumLabels adds the labels that clients have made.
+func (x examination) sumLabels(ctx context.Context, sums map[string]int64) error {
+	prefix := x.labels.Names("")
+	var lists []string
+	if err := x.Redis.EachKey(ctx, prefix+"*", func(page []string) error { lists = append(lists, page...); return nil }); err != nil {
+		return err
+	}
+	slices.Sort(lists)
+	for _, list := range slices.Compact(lists) {
+		names, machine := map[string]bool{}, machines.Name(strings.TrimPrefix(list, prefix))
+		take := rdb.Elements(rdb.SortedSet, func(name, _ string) { names[name] = true })
+		if err := x.Redis.EachPage(ctx, list, rdb.SortedSet, 0, take); err != nil {
+			if ignored(err) == nil {
+				continue
+			}
+			return err
+		}
+		for some := range slices.Chunk(scan.Sorted(names), rdb.KeysPerTrip) {
+			if err := x.sumSome(ctx, machine, some, sums); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (x examination) sumSome(ctx context.Context, machine machines.Name, names []string, sums map[string]int64) error {
+	records, metadata := make([]rdb.Reply[[]any], len(names)), make([]rdb.Reply[int64], len(names))
+	err := x.Redis.Reads(ctx, "sum up accounts", func(pipe rdb.Commands) {
+		for i, name := range names {
+			label := machines.LabelName(name)
+			records[i] = pipe.HMGet(ctx, x.labels.Label(machine, label), "state", "by", "moves")
+			metadata[i] = pipe.StrLen(ctx, x.labels.Metadata(machine, label))
+		}
+	})
+	for i := range names {
+		if fields := records[i].Val(); err == nil && len(fields) == 3 && fields[0] != nil {
+			sums[string(makerOf(rdb.Text(fields[1])))] += labelstore.SizeOf(metadata[i].Val(), rdb.Integer(rdb.Text(fields[2]), 0))
+		}
+	}
+	return err
+}
