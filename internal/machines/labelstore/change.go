@@ -26,8 +26,8 @@ var errBehind = fmt.Errorf("%w: the definitions have not come to the partition o
 // closingPause is how long a label waits that is to be made in such a state.
 const closingPause = 10 * time.Millisecond
 
-// Add makes a label for the store's client, whose account is charged. It returns the label as it was
-// made. It fails with [machines.ErrUnknownMachine], [machines.ErrNotClient],
+// Add makes a label for the store's client, whose account is charged. It returns the label as it
+// was made. It fails with [machines.ErrUnknownMachine], [machines.ErrNotClient],
 // [machines.ErrLabelExists], [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too
 // long, an [account.FullError], [machines.ErrReplacing] or [bus.ErrUnavailable].
 func (s *Store) Add(
