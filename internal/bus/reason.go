@@ -14,12 +14,11 @@ func HidingReason(forClients, forRoot string) string {
 	return forClients + hiding + forRoot
 }
 
-// ShownReason returns a stored reason as root or clients may read it, and whether clients may not
-// read all of it.
-func ShownReason(stored string, root bool) (shown string, hides bool) {
-	shown, all, hides := strings.Cut(stored, hiding)
-	if root && hides {
-		return all, hides
+// ShownReason returns a stored reason as root or clients may read it.
+func ShownReason(stored string, root bool) string {
+	forClients, forRoot, differs := strings.Cut(stored, hiding)
+	if root && differs {
+		return forRoot
 	}
-	return shown, hides
+	return forClients
 }

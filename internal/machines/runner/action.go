@@ -89,7 +89,7 @@ func (r *Runner) missed(
 	a *machines.Action, visit *labelstore.Visit, attempt outbound.Attempt,
 ) (labelstore.Result, time.Duration) {
 	result := labelstore.Result{
-		Outcome: labelstore.Attempted, Failures: visit.Attempts + 1, Status: attempt.Status, Error: reason(attempt),
+		Outcome: labelstore.Attempted, Failures: visit.Attempts + 1, Status: attempt.Status, Error: bus.Reason(attempt.Err.Error()),
 	}
 	if attempt.Gone() || result.Failures >= a.Attempts {
 		result.Outcome = labelstore.Errored
@@ -97,19 +97,6 @@ func (r *Runner) missed(
 	}
 	wait := max(backoff(a, result.Failures, rand.Float64()), min(attempt.RetryAfter, machines.MaxBackoff))
 	return result, wait
-}
-
-// reason says why an attempt failed. Of a webhook whose address is not a public one clients do not
-// learn the answer, since labels, which they name, are a part of its URL.
-func reason(a outbound.Attempt) string {
-	all := bus.Reason(a.Err.Error())
-	switch {
-	case a.Public || a.Status/100 == 2 || a.Status == 0 && a.Error == "": // or the webhook has not failed
-		return all
-	case a.Error != "":
-		return bus.HidingReason("the webhook did not answer: "+bus.ShownError(a.Error, false), all)
-	}
-	return bus.HidingReason("the webhook did not accept the call", all)
 }
 
 // successor returns where a label goes after its action. If its metadata decides, that is read

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/machines/labelstore"
 )
 
@@ -36,8 +35,8 @@ func (r *Runner) observe(visit *labelstore.Visit, result labelstore.Result, retr
 	if result.Status > 0 {
 		fields = append(fields, slog.Int("status", result.Status))
 	}
-	if reason, _ := bus.ShownReason(result.Error, true); reason != "" {
-		fields = append(fields, slog.String("error", reason))
+	if result.Error != "" {
+		fields = append(fields, slog.String("error", result.Error))
 	}
 	if retryAfter > 0 {
 		fields = append(fields, slog.Duration("next_try_in", retryAfter))

@@ -34,11 +34,10 @@ type jobView struct {
 
 // viewJob returns how a job is shown to a caller.
 func viewJob(r *http.Request, job jobs.Job) jobView {
-	reason, _ := bus.ShownReason(job.Reason, rest.Caller(r).Root)
 	view := jobView{
 		ID: job.ID.String(), Name: job.Type, Attempts: job.Attempts, Status: job.Status,
 		ExpiresAt: rest.OrNull(timestamp(job.ExpiresAt)), CreatedAt: timestamp(job.CreatedAt),
-		Deadline: timestamp(job.Deadline), Reason: reason, Data: job.Data, AutoID: job.Sequence,
+		Deadline: timestamp(job.Deadline), Reason: bus.ShownReason(job.Reason, rest.Caller(r).Root), Data: job.Data, AutoID: job.Sequence,
 	}
 	if !job.Status.IsArchived() {
 		view.RunAfter, view.UpdatedAt = timestamp(job.RunAfter), timestamp(job.UpdatedAt)

@@ -109,16 +109,7 @@ func (h *Handlers) respondLabel(
 		h.Fail(w, r, err)
 		return
 	}
-	hideAnswer(r, label)
 	rest.WriteJSON(w, http.StatusOK, h.viewLabel(r.Context(), d.Machine(label.Machine), label))
-}
-
-// hideAnswer has a label say of its webhook's last answer what the caller may read.
-func hideAnswer(r *http.Request, label *machines.Label) {
-	root, hides := rest.Caller(r).Root, false
-	if label.LastError, hides = bus.ShownReason(label.LastError, root); hides && !root {
-		label.LastStatus = 0
-	}
 }
 
 // changedView is a label after a change, as the service that this one takes the place of has it.
