@@ -168,7 +168,7 @@ func (s *shares) decide(now time.Time, g *grant) {
 		return hasNoRoom || held >= part(s.threads, max(1, waiting[o.level]))
 	}
 	for o := range s.active {
-		slow := o.isSlow(now)
+		slow := slowOwners > 0 && o.isSlow(now)
 		switch {
 		case slow && isFull(o, len(o.begun)+o.open/slowOwners): // each call takes one task at most
 			g.refuse(o, maxRecheck)
@@ -296,6 +296,9 @@ func (s *shares) take(g grant, task *queue.Task, now time.Time) {
 func (s *shares) begin(o *owner, now time.Time) {
 	o.begun = append(o.begun, now)
 	s.active[o] = struct{}{}
+	if slow := now.Add(slowAfter); slow.Before(s.quietUntil) { // others have read the clock later
+		s.quietUntil = slow
+	}
 }
 
 func (s *shares) release(o *owner, since, now time.Time) {

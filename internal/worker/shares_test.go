@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
@@ -149,6 +150,20 @@ func TestAnIdleThreadIsWokenOnceOneIsLeft(t *testing.T) {
 	<-s.freed
 	assert.False(t, s.waits())
 	assert.Empty(t, s.freed, "nobody waits any more")
+}
+
+// TestCallsOfOtherTimes has threads read the clock in another order than they come to the shares in,
+// or that clock be set back: an owner may be slow before anybody has looked.
+func TestCallsOfOtherTimes(t *testing.T) {
+	s := newSharing(8)
+	start := s.now
+	assert.True(t, s.begin("b"), "which looks when an owner may be slow")
+	s.finish("b")
+	s.now = start.Add(-100 * time.Millisecond)
+	s.fill("a")
+	s.now = start.Add(slowAfter - time.Millisecond)
+	require.NotPanics(t, func() { s.begin("b") })
+	assert.Zero(t, s.quietUntil, "it is found to be slow")
 }
 
 func TestSlowOwnersShare(t *testing.T) {
