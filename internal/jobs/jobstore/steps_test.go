@@ -109,6 +109,36 @@ func TestNoStepIsLong(t *testing.T) {
 	}
 }
 
+// TestNoStepOfADeletionIsLong has the purge come to types that are being deleted, of which some jobs
+// have not ended and others were kept long enough: it does both, in steps of a bounded length.
+func TestNoStepOfADeletionIsLong(t *testing.T) {
+	t.Parallel()
+	server := rdbtest.Real(t)
+	s, ctx := newShop(t, server), t.Context()
+	s.Add("pulled", pulled, limit(1000))
+	s.Add("sent", limit(1000))
+	for _, name := range []jobs.TypeName{"pulled", "sent"} {
+		ids := s.putMany(name, 350)
+		for _, id := range ids[:150] {
+			_, err := s.Cancel(ctx, name, id, s.Now)
+			require.NoError(t, err)
+		}
+		require.NoError(t, server.Raw.HSet(ctx, s.Keys.Type(name), "deleted", "1").Err())
+	}
+	longest := monitor(t, server)
+	removed, err := s.Purge(ctx, s.Now.Add(2*time.Hour), always)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, longest(), maxCommands)
+	assert.Equal(t, 2*150, removed, "all that were archived before")
+	assert.Zero(t, s.counts("pulled").Queued+s.counts("sent").Queued)
+	removed, err = s.Purge(ctx, s.Now.Add(4*time.Hour), always)
+	require.NoError(t, err)
+	assert.Equal(t, 2*200, removed)
+	names, err := s.TypeNames(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, names, "nothing is left")
+}
+
 // TestAPageOfLargeJobsIsShort, and so are those who fetch them.
 func TestAPageOfLargeJobsIsShort(t *testing.T) {
 	t.Parallel()

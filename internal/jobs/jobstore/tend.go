@@ -11,16 +11,19 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What one step removes at most, so that it does not keep Redis from serving others, and how many
-// types one round trip looks after.
+// What one step cancels and removes at most, so that it does not keep Redis from serving others, and
+// how many types one round trip looks after.
 const (
 	removedPerStep = 100
 	typesPerTrip   = 20
 )
 
-// tended is what type_tend.lua did: archived jobs removed, and jobs of a type that is being deleted
-// that are left.
-type tended struct{ removed, open int }
+// tended is what type_tend.lua did: archived jobs removed, jobs of a type that is being deleted that
+// are left, and whether it did as much as it may in one step.
+type tended struct {
+	removed, open int
+	isFull        bool
+}
 
 func tendArgs(name string, now time.Time) []any { return []any{name, micros(now), removedPerStep} }
 
@@ -29,7 +32,7 @@ func readTended(r rdb.Result) (t tended, err error) {
 	if err != nil {
 		return t, rdb.Wrap("tend job type", err)
 	}
-	return tended{int(reply[0].(int64)), int(reply[1].(int64))}, nil
+	return tended{int(reply[0].(int64)), int(reply[1].(int64)), reply[2].(int64) == 1}, nil
 }
 
 // Purge removes archived jobs that were kept as long as their type says, goes on with deletions
@@ -63,7 +66,7 @@ func (s *Store) tend(ctx context.Context, names []string, now time.Time) (more [
 	for i, name := range names {
 		t, stepErr := readTended(results[2*i])
 		removed += t.removed
-		if t.removed >= removedPerStep || t.open > 0 {
+		if t.isFull || t.open > 0 {
 			more = append(more, name)
 		}
 		left, wakeErr := results[2*i+1].Int()
