@@ -181,6 +181,9 @@ var damages = map[string]struct {
 		fmt.Sprintf(`accounts: says that all keep "%d" bytes, which is not what they say [set right]`, keptByAll),
 		accountOf("eve", "7", 0),
 	}},
+	"an account that is no number": {does: func(p *patient) redis.Cmder {
+		return p.HSet(p.t.Context(), "accounts", "root", "much", "*", "more", "#root", "often")
+	}, finds: []string{accountOf("root", "much", keptByAll)}},
 	"a schedule that is not known": {does: func(p *patient) redis.Cmder {
 		return p.Del(p.t.Context(), "work:schedules")
 	}, finds: []string{"work:type:cron: has a schedule, and is not in work:schedules [added there, as of its last change]"}},
@@ -294,6 +297,13 @@ var damages = map[string]struct {
 		p.Del(p.t.Context(), "work:open:ship")
 		return p.Set(p.t.Context(), "work:open:ship", "something else wrote here", 0)
 	}, finds: []string{"work:open:ship: is a string, must be a zset []"}, stays: true},
+	"the same, and an account that cannot be counted": {does: func(p *patient) redis.Cmder {
+		p.Del(p.t.Context(), "work:open:ship")
+		p.HIncrBy(p.t.Context(), "work:type:ship", "kept", 5)
+		p.HIncrBy(p.t.Context(), "accounts", "root", 5)
+		p.HIncrBy(p.t.Context(), "accounts", "*", 5)
+		return p.Set(p.t.Context(), "work:open:ship", "something else wrote here", 0)
+	}, finds: []string{"work:open:ship: is a string, must be a zset []"}, stays: true},
 }
 
 func TestDoctor(t *testing.T) {
@@ -309,6 +319,34 @@ func TestDoctor(t *testing.T) {
 					assert.Empty(t, p.examine(false), "it is repaired")
 				}
 			})
+		}
+	})
+}
+
+// TestAnAccountThatChangesWhileItIsRepaired has a job come once its type was set right, and before
+// the account of the type's owner is.
+func TestAnAccountThatChangesWhileItIsRepaired(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, fix := range []bool{true, false} {
+			p, found := newPatient(t, server, server.Open(t).Partition("")), []string{}
+			p.HIncrBy(t.Context(), "work:type:ship", "kept", -1000)
+			p.HIncrBy(t.Context(), "accounts", "root", -1000)
+			p.HIncrBy(t.Context(), "accounts", "*", -1000)
+			_, err := doctor.New(p.partition, 0).Examine(t.Context(), fix, func(f exam.Finding) {
+				if found = append(found, f.Problem); len(found) == 1 {
+					_, err := p.Enqueue(t.Context(), "ship", []jobs.NewJob{{ID: nobody, Data: []byte("1")}}, "", start)
+					require.NoError(t, err)
+				}
+			})
+			require.NoError(t, err)
+			more := jobstore.JobBytes + 1
+			assert.Equal(t, []string{
+				fmt.Sprintf(`says that it keeps "%d" bytes, must be %d`, keptByShip-1000, keptByShip),
+				fmt.Sprintf(`says that root keeps "%d" bytes, must be %d`, keptByAll-1000+more, keptByAll+more),
+			}, found)
+			if fix {
+				assert.Empty(t, p.examine(false), "it is repaired")
+			}
 		}
 	})
 }
