@@ -96,6 +96,26 @@ func TestAFullAccount(t *testing.T) {
 	})
 }
 
+// TestALabelOfDamagedMetadata is deleted all the same: another program has written something there,
+// and nobody knows any more how many bytes were charged for it.
+func TestALabelOfDamagedMetadata(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		t.Parallel()
+		f, ctx := machinestest.New(t, server), t.Context()
+		f.Apply(ring)
+		metadata := labelstore.Keys{Namespace: machinestest.Namespace}.Metadata("m", "ann")
+		_, err := f.For("alice").Add(ctx, "m", "ann", machines.Object{"x": 1}, f.Now)
+		require.NoError(t, err)
+		require.NoError(t, server.Raw.Del(ctx, metadata).Err())
+		require.NoError(t, server.Raw.LPush(ctx, metadata, "x").Err())
+		require.NoError(t, f.Delete(ctx, f.Machine("m"), "ann", f.Now))
+		_, _, err = f.Label(ctx, "m", "ann")
+		require.ErrorIs(t, err, machines.ErrLabelDeleted)
+		assert.EqualValues(t, len(`{"x":1}`), kept(f, "alice"), "which doctor corrects")
+	})
+}
+
 // TestWhatAnAccountCosts has a change of a label that makes it larger take a command more to read
 // the account, and one to change it, than a change that does not.
 func TestWhatAnAccountCosts(t *testing.T) {

@@ -7,8 +7,8 @@ local label = read_label(machine, name)
 if refusal_of(label) then return { 1 } end
 allow_when_full()
 local key = label_key(machine, name)
-charge_label(label, -LABEL_BYTES - history_bytes(label.moves)
-  - redis.call('STRLEN', metadata_key(machine, name)))
+charge_label(label,
+  -LABEL_BYTES - history_bytes(label.moves) - metadata_bytes(machine, name))
 redis.call('DEL', key, metadata_key(machine, name))
 redis.call('ZREM', labels_key(machine, label.state), name)
 redis.call('ZREM', errored_key(machine), name)

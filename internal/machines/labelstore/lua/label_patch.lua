@@ -13,7 +13,7 @@ if refusal then return { 0, refusal } end
 if label.version ~= ARGV[5] or label.state ~= ARGV[6] or not definitions_are(ARGV[4]) then
   return { 0, 'changed' }
 end
-local grown = #ARGV[7] - redis.call('STRLEN', metadata_key(machine, name))
+local grown = #ARGV[7] - metadata_bytes(machine, name)
 local account = label.by and grown ~= 0 and account_of(label.by)
 local full = account and refusal_of_account(account, grown)
 if full then return full end

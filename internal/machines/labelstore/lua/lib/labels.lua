@@ -31,6 +31,11 @@ local function charge_label(label, bytes)
   if label.by and bytes ~= 0 then charge(account_of(label.by), bytes) end
 end
 
+-- How many bytes of metadata a label has. What another program has written there counts as nothing.
+local function metadata_bytes(machine, name)
+  return tonumber(redis.pcall('STRLEN', metadata_key(machine, name))) or 0
+end
+
 -- How many bytes a label's history is charged with, that has made so many moves.
 local function history_bytes(moves)
   return HISTORY_BYTES * math.ceil(math.min(moves, KEPT + 1) / MOVES_CHARGED)
