@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,8 +91,9 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 	return group.Wait()
 }
 
-// publishers returns whose topics some events are of: labels that these make are kept for them. A
-// topic that has just gone is nobody's, and then the machines' own.
+// publishers returns whose topics some events are of, by the names that everybody may see: labels
+// that these make are kept for them. A topic that has just gone is nobody's, and then the machines'
+// own.
 func (c *Client) publishers(ctx context.Context, events []machines.Event) (map[bus.TopicName]bus.ClientName, error) {
 	of := map[bus.TopicName]bus.ClientName{}
 	for i := range events {
@@ -102,11 +102,17 @@ func (c *Client) publishers(ctx context.Context, events []machines.Event) (map[b
 			continue
 		}
 		home := c.Stores.Home(topic).Partition()
-		owner, err := home.HGet(ctx, store.Keys{Namespace: home.Namespace()}.Owners(), string(topic)).Result()
-		if err != nil && !rdb.Answered(err) {
+		keys := store.Keys{Namespace: home.Namespace()}
+		var token, owner rdb.Reply[string]
+		err := home.Reads(ctx, "read publisher", func(pipe rdb.Commands) {
+			token, owner = pipe.HGet(ctx, keys.Topic(topic), "publisher"), pipe.HGet(ctx, keys.Owners(), string(topic))
+		})
+		if err != nil {
 			return nil, err
 		}
-		of[topic] = cmp.Or(bus.ClientName(owner), machines.DefaultPublisher)
+		if of[topic] = machines.DefaultPublisher; owner.Val() != "" {
+			of[topic] = bus.PublicName(bus.Token(token.Val()), bus.ClientName(owner.Val()))
+		}
 	}
 	return of, nil
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
@@ -23,6 +26,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
+	"routemaster/internal/wire"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -191,6 +195,23 @@ func TestEventsThatAreDroppedAreCounted(t *testing.T) {
 		}
 		assert.JSONEq(t, `{"x":1}`, string(f.Show("orders", "ann").Metadata))
 		assert.Len(t, f.Route("orders", "ann"), 1)
+	})
+}
+
+// TestAnAccountTellsNoToken has a client whose name is its token, as older buses have some, publish
+// what makes a label: its account has the name by which the client is known elsewhere.
+func TestAnAccountTellsNoToken(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		const secret = "legacy-token"
+		require.NoError(t, f.apply(hearing))
+		require.NoError(t, f.bus.PutToken(t.Context(), secret, secret))
+		first, err := wire.ParseEvents([]byte(`{"type":"noop","url":"https://app.example/"}`), "orders", 1, wire.Limits{Events: 1, Data: 1})
+		require.NoError(t, err)
+		require.NoError(t, f.ingest.Publish(t.Context(), secret, "orders", first, nil))
+		require.NoError(t, f.hear(event("orders", "create", "https://app.example/orders/7", "null")).Err)
+		accounts, err := account.Read(t.Context(), f.Partitions[0])
+		require.NoError(t, err)
+		assert.Equal(t, []bus.ClientName{bus.LegacyClientName(secret)}, slices.Collect(maps.Keys(accounts.Kept)))
 	})
 }
 
