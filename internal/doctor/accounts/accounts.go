@@ -258,8 +258,8 @@ func (x examination) checkAll(ctx context.Context) (done bool, err error) {
 	return x.Confirm(ctx)
 }
 
-// sumTypes adds what types keep to that of their owners: what they say, which is set right by now if
-// that was asked for.
+// sumTypes adds what types keep to that of their owners: what they say, which is set right by now
+// if that was asked for.
 func (x examination) sumTypes(ctx context.Context, sums map[string]int64) error {
 	names, err := x.Redis.SMembers(ctx, x.work.Types()).Result()
 	if err != nil {

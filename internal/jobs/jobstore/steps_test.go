@@ -109,8 +109,8 @@ func TestNoStepIsLong(t *testing.T) {
 	}
 }
 
-// TestNoStepOfADeletionIsLong has the purge come to types that are being deleted, of which some jobs
-// have not ended and others were kept long enough: it does both, in steps of a bounded length.
+// TestNoStepOfADeletionIsLong has the purge come to types that are being deleted, of which some
+// jobs have not ended and others were kept long enough: it does both, in steps of a bounded length.
 func TestNoStepOfADeletionIsLong(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)

@@ -11,15 +11,15 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What one step cancels and removes at most, so that it does not keep Redis from serving others, and
-// how many types one round trip looks after.
+// What one step cancels and removes at most, so that it does not keep Redis from serving others,
+// and how many types one round trip looks after.
 const (
 	removedPerStep = 100
 	typesPerTrip   = 20
 )
 
-// tended is what type_tend.lua did: archived jobs removed, jobs of a type that is being deleted that
-// are left, and whether it did as much as it may in one step.
+// tended is what type_tend.lua did: archived jobs removed, jobs of a type that is being deleted
+// that are left, and whether it did as much as it may in one step.
 type tended struct {
 	removed, open int
 	isFull        bool
