@@ -160,10 +160,11 @@ func Read(ctx context.Context, p *rdb.Partition) (Accounts, error) {
 	if rdb.IsWrongType(err) {
 		err = nil
 	}
-	return parse(fields), rdb.Wrap("read accounts", err)
+	return Parse(fields), rdb.Wrap("read accounts", err)
 }
 
-func parse(fields map[string]string) Accounts {
+// Parse returns the accounts that the fields of a hash of accounts say.
+func Parse(fields map[string]string) Accounts {
 	a := Accounts{Kept: map[bus.ClientName]int64{}}
 	a.Named, a.Elsewhere = map[bus.ClientName]int64{}, map[bus.ClientName]int64{}
 	for field, text := range fields {

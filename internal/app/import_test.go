@@ -56,7 +56,7 @@ var plan = []room{
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs machines wire rdb queue store"},
-	{"overview/samples", "bus clock jobs rdb store inspect telemetry overview"},
+	{"overview/samples", "bus account clock jobs rdb store inspect telemetry overview"},
 	{"move", "bus clock format overview overview/samples rdb fence jobs/jobstore machines/labelstore store"}, // likewise
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},

@@ -48,6 +48,8 @@ type Figures struct {
 	JobTypes  []JobType `json:"job_types"`
 	Machines  []Machine `json:"machines"`
 	Memory    *Memory   `json:"redis_memory"`
+	// Clients are the [MaxClients] that have most in Redis, the largest first.
+	Clients []Client `json:"clients"`
 	// Processes are those that live. Threads and Busy are the sums of the workers among them.
 	Processes []Process `json:"processes"`
 	Threads   int       `json:"worker_threads"`

@@ -26,6 +26,9 @@ type Sample struct {
 	JobTypes  []JobTypeState
 	Machines  []MachineState
 	Processes []Process
+	// Clients are the [MaxClients] that have most, the largest first; none where the sample is for
+	// the history only.
+	Clients []Client
 	// Memory is nil where Redis does not report it.
 	Memory *Memory
 	// Unreadable is the number of events that ever could not be read in Redis, Scrubbed that of the
@@ -63,7 +66,9 @@ const (
 	PartJobTypes      = "job types"
 	PartMachines      = "state machines"
 	PartProcesses     = "processes"
-	PartHistory       = "history"
+	// PartAccounts is what clients keep and have queued, in bytes.
+	PartAccounts = "accounts"
+	PartHistory  = "history"
 )
 
 // Lacks reports whether a part of the sample could not be read.
@@ -148,6 +153,20 @@ type Queue struct {
 	Name      string `json:"queue"`
 	Instant   int64  `json:"instant"`
 	Scheduled int64  `json:"scheduled"`
+}
+
+// MaxClients is how many clients are shown with what they have in Redis.
+const MaxClients = 20
+
+// Client says how many bytes of Redis a client takes, about.
+type Client struct {
+	Name string `json:"client"`
+	// Kept are its jobs, job types and labels, Limit is what these may take; nil if it is any number.
+	// Of several nodes they are the sums.
+	Kept  int64  `json:"kept_bytes"`
+	Limit *int64 `json:"limit_bytes,omitempty"`
+	// Queued is what waits to be delivered to it: see [bus.QueueSize].
+	Queued int64 `json:"queued_bytes"`
 }
 
 // Memory is Redis' memory in bytes. Above High the bus drops the oldest batches, down to Low.

@@ -44,6 +44,7 @@ func (s *Sampler) Add(now Sample) Figures {
 	f := newFigures()
 	f.At, f.Seconds, f.Due, f.Memory = now.At, s.recent.Took(s.recent.rates).Seconds(), &now.Due, now.Memory
 	f.Queues = append(f.Queues, now.Queues...)
+	f.Clients = append(f.Clients, now.Clients...)
 	f.addProcesses(now)
 	followers := map[string]int{}
 	f.Subscribers = slices.Grow(f.Subscribers, len(now.Subscribers))
@@ -80,7 +81,7 @@ func (s *Sampler) Seed(slot Slot) {
 // newFigures makes figures without figures. Nothing is null in their JSON that has a list there.
 func newFigures() Figures {
 	return Figures{
-		Queues: []Queue{}, JobTypes: []JobType{}, Machines: []Machine{}, Processes: []Process{},
+		Queues: []Queue{}, JobTypes: []JobType{}, Machines: []Machine{}, Processes: []Process{}, Clients: []Client{},
 		Subscribers: []Subscriber{}, Topics: []Topic{}, Problems: []Problem{}, Unread: []Unread{}, Warnings: []string{},
 	}
 }

@@ -34,6 +34,7 @@ var kept = map[string]func(f *Figures, last Figures){
 		f.Subscribers = slices.Clone(last.Subscribers)
 		f.Queued, f.OldestAge, f.Delivered, f.Dropped = last.Queued, last.OldestAge, last.Delivered, last.Dropped
 		f.keepFollowers(last)
+		f.Clients = last.Clients // what they have queued is not known
 	},
 	PartOldest: func(f *Figures, last Figures) {
 		f.OldestAge = last.OldestAge
@@ -54,7 +55,8 @@ var kept = map[string]func(f *Figures, last Figures){
 	PartProcesses: func(f *Figures, last Figures) {
 		f.Processes, f.Threads, f.Busy = last.Processes, last.Threads, last.Busy
 	},
-	PartHistory: func(*Figures, Figures) {},
+	PartAccounts: func(f *Figures, last Figures) { f.Clients = last.Clients },
+	PartHistory:  func(*Figures, Figures) {},
 }
 
 // keepOf copies some figures of each subscriber.

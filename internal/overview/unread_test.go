@@ -66,6 +66,7 @@ func TestEachPartIsKept(t *testing.T) {
 	full.Memory, full.Due = &Memory{Used: 5}, 6
 	full.Queues = []Queue{{Name: "main", Instant: 4}}
 	full.JobTypes, full.Machines = []JobTypeState{{Name: "ship"}}, []MachineState{{Name: "trial"}}
+	full.Clients = []Client{{Name: "shop", Kept: 3, Limit: new(int64(9)), Queued: 2}}
 	full.Processes = []Process{{Kind: "worker", Threads: 8, Busy: 3, SeenAt: Time{start}}}
 	bare := at(10)
 	for part := range kept {

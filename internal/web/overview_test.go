@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/account"
+	"routemaster/internal/bus"
 	"routemaster/internal/clock"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
@@ -22,6 +24,15 @@ func TestTheOverview(t *testing.T) {
 		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 		heartbeat := samples.NewHeartbeat(a.First().Partition(), overview.Process{Kind: "worker", Version: "v1", Threads: 2}, nil, clock.New(time.Now, nil))
 		require.NoError(t, heartbeat.Beat(t.Context()))
+		nodes := map[string]bool{}
+		for _, st := range a.All() {
+			p := st.Partition()
+			nodes[p.Node()] = true
+			limits := account.Limits{Clients: account.Clients{Each: 9000, Named: map[bus.ClientName]int64{"bob": 5}}}
+			require.NoError(t, limits.Write(t.Context(), p))
+		}
+		first := a.First().Partition()
+		require.NoError(t, first.HSet(t.Context(), account.Keys{Namespace: first.Namespace()}.Accounts(), "alice", 7000).Err())
 		for who, hidden := range map[string]bool{bob: true, rootKey: false} {
 			got := a.Do(who, "GET", "/overview", "")
 			require.Equal(t, http.StatusOK, got.Status)
@@ -32,6 +43,10 @@ func TestTheOverview(t *testing.T) {
 			assert.Equal(t, "bob", figures.Subscribers[0].Name)
 			require.Len(t, figures.Topics, 1)
 			assert.Equal(t, "alice", figures.Topics[0].Publisher)
+			require.Len(t, figures.Clients, 2)
+			assert.Equal(t, overview.Client{Name: "alice", Kept: 7000, Limit: new(9000 * int64(len(nodes)))}, figures.Clients[0])
+			assert.Equal(t, []any{"bob", 5 * int64(len(nodes))}, []any{figures.Clients[1].Name, *figures.Clients[1].Limit})
+			assert.Positive(t, figures.Clients[1].Queued)
 			require.Len(t, figures.Processes, 1)
 			assert.Equal(t, hidden, figures.Processes[0].Host == "" && figures.Processes[0].PID == 0, who)
 			for _, token := range []string{alice, bob} {

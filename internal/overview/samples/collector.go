@@ -70,18 +70,19 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 // not read [overview.Times]: those who look cost Redis no more than they must.
 func (c *Collector) Collect(ctx context.Context) overview.Sample { return c.collect(ctx, false) }
 
-// collect is Collect, with times or without.
+// collect is Collect; or, if timed, with times and without clients, as the history has them.
 func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout)
 	defer cancel()
-	drafts := c.readPartitions(ctx)
+	drafts := c.readPartitions(ctx, timed)
 	d := merge(drafts)
 	if d.Redis != "" {
 		return d.Sample
 	}
 	d.addSubscribers()
+	d.addClients()
 	d.Running, d.timed = c.now().Sub(c.startedAt), timed
 	once := []part{
 		{overview.PartCounters, c.readCounters},
@@ -104,17 +105,17 @@ func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
 
 // readPartitions takes the parts of a sample that are about partitions, of all at once. A panic of
 // one is its own: its callers report that, and go on.
-func (c *Collector) readPartitions(ctx context.Context) []*draft {
+func (c *Collector) readPartitions(ctx context.Context, timed bool) []*draft {
 	drafts, panics := make([]*draft, len(c.partitions)), make([]any, len(c.partitions))
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	for i, p := range c.partitions[1:] {
 		reading.Go(func() {
 			defer func() { panics[i] = recover() }()
-			drafts[i+1] = p.collect(ctx)
+			drafts[i+1] = p.collect(ctx, timed)
 		})
 	}
-	drafts[0] = c.partitions[0].collect(ctx)
+	drafts[0] = c.partitions[0].collect(ctx, timed)
 	reading.Wait()
 	for _, reason := range panics {
 		if reason != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
@@ -21,6 +22,10 @@ type draft struct {
 	backlogs []stats.Backlog
 	// details are what is known of subscribers besides. That of one partition is what it remembers.
 	details map[bus.Token]*detail
+	// accounts are what clients keep; queued are the bytes that wait for them. Both are nil in the
+	// samples of the history, which has neither.
+	accounts account.Nodes
+	queued   map[bus.ClientName]int64
 	// timed is whether it is to have times.
 	timed bool
 }
@@ -78,6 +83,7 @@ func (d *draft) add(more *draft) {
 		d.details = map[bus.Token]*detail{}
 	}
 	maps.Copy(d.details, more.details)
+	d.addAccounts(more)
 	d.Damaged = append(d.Damaged, more.Damaged...)
 	d.Due += more.Due
 	if len(d.Queues) == 0 {
@@ -90,6 +96,38 @@ func (d *draft) add(more *draft) {
 	}
 	if d.Memory == nil || more.Memory != nil && isFuller(*more.Memory, *d.Memory) {
 		d.Memory, d.node = more.Memory, more.node // of several nodes, that of the fullest
+	}
+}
+
+// addAccounts adds what clients have in another partition.
+func (d *draft) addAccounts(more *draft) {
+	if d.accounts == nil {
+		d.accounts, d.queued = more.accounts, more.queued
+		return
+	}
+	d.accounts.Join(more.accounts)
+	for client, bytes := range more.queued {
+		d.queued[client] += bytes
+	}
+}
+
+// addClients makes the clients that have most. What each may keep is computed for these only.
+func (d *draft) addClients() {
+	kept := d.accounts.Kept()
+	all := make([]overview.Client, 0, len(kept)+len(d.queued))
+	for name, bytes := range d.queued {
+		all = append(all, overview.Client{Name: string(name), Kept: kept[name], Queued: bytes})
+		delete(kept, name)
+	}
+	for name, bytes := range kept {
+		all = append(all, overview.Client{Name: string(name), Kept: bytes})
+	}
+	slices.SortFunc(all, func(a, b overview.Client) int {
+		return cmp.Or(cmp.Compare(b.Kept+b.Queued, a.Kept+a.Queued), strings.Compare(a.Name, b.Name))
+	})
+	d.Clients = slices.Clone(all[:min(len(all), overview.MaxClients)])
+	for i := range d.Clients {
+		d.Clients[i].Limit = d.accounts.Limit(bus.ClientName(d.Clients[i].Name))
 	}
 }
 

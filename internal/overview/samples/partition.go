@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
 	"routemaster/internal/overview"
@@ -24,8 +25,8 @@ type partition struct {
 	known known
 }
 
-// collect takes the part of a sample that is about the partition.
-func (p *partition) collect(ctx context.Context) *draft {
+// collect takes the part of a sample that is about the partition: if timed, without accounts.
+func (p *partition) collect(ctx context.Context, timed bool) *draft {
 	d := &draft{}
 	if err := p.bounded(ctx, func(ctx context.Context) error { return p.ping(ctx, d) }); err != nil {
 		return &draft{Sample: overview.Sample{At: p.clock(p.now().Add(-p.ahead)), Redis: explain(err)}}
@@ -39,6 +40,9 @@ func (p *partition) collect(ctx context.Context) *draft {
 		part{overview.PartOldest, p.readOldest},
 		part{overview.PartSubscriptions, p.readDetails},
 	)
+	if !timed {
+		p.read(ctx, d, part{overview.PartAccounts, p.readAccounts})
+	}
 	return d
 }
 
@@ -114,5 +118,26 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 		k.details[token].blocked = blocked[token] > 0
 	}
 	d.details = k.details
+	return nil
+}
+
+// readAccounts reads what clients keep, and how many bytes wait for them; the batches and events
+// are known by now. Of what is damaged there is nothing.
+func (p *partition) readAccounts(ctx context.Context, d *draft) error {
+	var accounts, bytes rdb.Reply[map[string]string]
+	err := p.redis.Reads(ctx, "read accounts", func(pipe rdb.Commands) {
+		accounts = pipe.HGetAll(ctx, account.Keys{Namespace: p.redis.Namespace()}.Accounts())
+		bytes = pipe.HGetAll(ctx, p.keys.BytesGauge())
+	})
+	if err != nil {
+		return err
+	}
+	d.accounts, d.queued = account.Nodes{}, map[bus.ClientName]int64{}
+	d.accounts.Add(p.redis.Node(), account.Parse(accounts.Val()))
+	for _, b := range d.backlogs {
+		if size := bus.QueueSize(b.Batches, b.Events, rdb.Integer(bytes.Val()[string(b.Token)], 0)); size > 0 {
+			d.queued[b.Client] += size
+		}
+	}
 	return nil
 }

@@ -1,0 +1,63 @@
+package account
+
+import (
+	"routemaster/internal/bus"
+)
+
+// Nodes are the accounts of a bus, by the Redis that has them: see [rdb.Partition.Node]. Those of
+// partitions of one Redis are joined.
+type Nodes map[string]Accounts
+
+// Add adds the accounts of a partition. What each of several says of the others of its Redis is
+// older than what they say themselves, and is left out.
+func (n Nodes) Add(node string, more Accounts) {
+	all, ok := n[node]
+	if !ok {
+		n[node] = more
+		return
+	}
+	kept := make(map[bus.ClientName]int64, len(all.Kept)+len(more.Kept))
+	for _, one := range []Accounts{all, more} {
+		for client, bytes := range one.Kept {
+			kept[client] += bytes
+		}
+	}
+	all.Kept, all.Total = kept, all.Total+more.Total
+	all.High, all.Elsewhere = max(all.High, more.High), nil
+	n[node] = all
+}
+
+// Join adds the accounts of other partitions.
+func (n Nodes) Join(more Nodes) {
+	for node, accounts := range more {
+		n.Add(node, accounts)
+	}
+}
+
+// Kept returns what each client keeps on the bus, in bytes.
+func (n Nodes) Kept() map[bus.ClientName]int64 {
+	sum := map[bus.ClientName]int64{}
+	for _, accounts := range n {
+		for client, bytes := range accounts.Kept {
+			sum[client] += bytes
+		}
+	}
+	return sum
+}
+
+// Limit returns how many bytes a client may keep on the bus: the sum of its limits. It is nil if
+// the client may keep any number on one of the nodes, or none is known.
+func (n Nodes) Limit(client bus.ClientName) *int64 {
+	if len(n) == 0 {
+		return nil
+	}
+	sum := new(int64)
+	for _, accounts := range n {
+		bytes, ok := accounts.Limit(client)
+		if !ok {
+			return nil
+		}
+		*sum += bytes
+	}
+	return sum
+}
