@@ -55,7 +55,7 @@ var plan = []room{
 	{"livetail", "bus rdb store"},
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
-	{"telemetry", "bus jobs machines wire rdb queue store"},
+	{"telemetry", "bus account jobs machines wire rdb queue store"},
 	{"overview/samples", "bus account clock jobs rdb store inspect telemetry overview"},
 	{"move", "bus clock format overview overview/samples rdb fence jobs/jobstore machines/labelstore store"}, // likewise
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},

@@ -51,6 +51,7 @@ func startObservability(
 	}
 	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, c.clock.Now)
 	o.metrics.AddJobs(jobTypesOf(all), c.clock.Now)
+	o.metrics.AddAccounts(all.Partitions())
 	o.metrics.AddClock(c.clock.Ahead)
 	o.metrics.AddMachines(machinesOf(all, labels))
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)

@@ -127,6 +127,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	exist["routemaster_machine_events_total"] = `,machine="welcome",topic="widgets",outcome="unusable",outcome!="unusable",outcome=~"invalid|damaged"`
 	exist["routemaster_machine_moves_published_total"] = `,machine="welcome"`
 	exist["routemaster_machine_moves_dropped_total"] = `,machine="welcome"`
+	exist["routemaster_client_kept_limit_bytes"] = `,client="root"` // of buses with limits
 	exist["routemaster_lane_blocked"] = `,subscriber="shop"` // of those with strict_order
 	for name, query := range queries {
 		for _, metric := range metricsOf(t, query) {
