@@ -30,6 +30,7 @@ var Definitions = []Definition{
 	{"sent", "Events that the subscriber has ever acknowledged."},
 	{"batches", "Lists of events that wait, each for one delivery."},
 	{"redis", "Memory that Redis uses. Above the high mark the bus drops the oldest batches of the client that has most queued, down to the low mark. Of several nodes, it is that of the one nearest to its high mark."},
+	{"kept", "Memory of its jobs, job types and labels, about. It may keep half of what others leave below the high mark, or what the operator has set."},
 	{"workers", "Worker processes heard of in the last 30 s."},
 	{"busy", "Threads that deliver now, of all threads of workers heard of in the last 30 s."},
 	{"ready to run", "Jobs of a queue that are due, and wait for a thread."},

@@ -112,6 +112,10 @@ func Calm() overview.Figures {
 		JobTypes: []overview.JobType{{Name: "invoice", Queued: 12, InProgress: 4, Concurrency: 8, OldestAge: pointer(1.5), Succeeded: pointer(3.1), Failed: pointer(0.0), Expired: pointer(0.0)}},
 		Machines: []overview.Machine{{Name: "parcel", Labels: 12_004, Moves: pointer(14.2), Failed: pointer(0.0)}},
 		Memory:   &overview.Memory{Used: 61_200_000, Max: 104_800_000, High: 94_800_000, Low: 84_800_000},
+		Clients: []overview.Client{
+			{Name: "billing", Kept: 24_300_000, Limit: pointer[int64](35_250_000), Queued: 544},
+			{Name: "search", Limit: pointer[int64](23_100_000), Queued: 12_950_000},
+		},
 		Processes: []overview.Process{
 			{Kind: "web", Host: "web-1", PID: 12, Version: "1.2.3", StartedAt: overview.Time{Time: At.Add(-30 * time.Hour)}, SeenAt: overview.Time{Time: At}},
 			{Kind: "worker", Host: "worker-1", PID: 7, Version: "1.2.3", StartedAt: overview.Time{Time: At.Add(-29 * time.Hour)}, SeenAt: overview.Time{Time: At}, Threads: 32, Busy: 8},
@@ -221,6 +225,7 @@ func Away() overview.Figures {
 func Empty() overview.Figures {
 	f := Calm()
 	f.Subscribers, f.Topics, f.JobTypes, f.Machines = []overview.Subscriber{}, []overview.Topic{}, []overview.JobType{}, []overview.Machine{}
+	f.Clients = []overview.Client{}
 	f.Published, f.Delivered, f.Queued, f.OldestAge = pointer(0.0), pointer(0.0), 0, nil
 	return f
 }

@@ -13,6 +13,7 @@ import (
 const (
 	worstSubscribers = 10
 	busiestTopics    = 6
+	largestClients   = 6
 )
 
 // overviewPage is what the overview shows besides the figures.
@@ -24,6 +25,7 @@ type overviewPage struct {
 	Charts      []view.Chart
 	Subscribers view.Table[view.SubscriberRow]
 	Topics      view.Table[view.TopicRow]
+	Clients     view.Table[view.ClientRow]
 	// Versions are those of the processes, if they differ.
 	Versions []string
 }
@@ -53,6 +55,7 @@ func loadOverview(v *page.Visit) (any, error) {
 		},
 		Subscribers: view.SubscriberTable(v.Figures, v.Tracks, view.Worst(f.Subscribers, worstSubscribers)),
 		Topics:      view.TopicTable(v.Tracks, view.Busiest(f.Topics, busiestTopics)),
+		Clients:     view.ClientTable(f.Clients[:min(len(f.Clients), largestClients)]),
 		Versions:    versions(f.Processes),
 	}
 	if slices.ContainsFunc(f.Subscribers, func(s overview.Subscriber) bool { return s.Dead != nil && *s.Dead > 0 }) {
