@@ -1,5 +1,5 @@
 // Package top is a live screen of a bus: its topics and subscribers with their rates, its jobs
-// and state machines, and the memory of its Redis.
+// and state machines, what its clients keep, and the memory of its Redis.
 //
 //	GET /overview --Reader--> overview.Figures --> tables --> screen
 //

@@ -59,7 +59,7 @@ func SortNames() []string {
 
 // newTables makes the [tables].
 func newTables(o Options) tables {
-	tables := tables{newSubscriberTable(), newTopicTable(), newJobTypeTable(), newMachineTable()}
+	tables := tables{newSubscriberTable(), newTopicTable(), newJobTypeTable(), newMachineTable(), newClientTable()}
 	for _, t := range tables {
 		if i := slices.IndexFunc(t.columns, func(c column) bool { return c.name == o.Sort }); i >= 0 {
 			t.sortBy = i
@@ -68,13 +68,14 @@ func newTables(o Options) tables {
 	return tables
 }
 
-// tables are those of subscribers, of topics, of job types, and of state machines.
-type tables [4]*table
+// tables are those of subscribers, of topics, of job types, of state machines, and of clients.
+type tables [5]*table
 
 // fill puts figures into the tables.
 func (ts tables) fill(f overview.Figures, filter *regexp.Regexp) {
 	ts[0].all, ts[1].all = rowsOf(f.Subscribers, subscriberRow), rowsOf(f.Topics, topicRow)
 	ts[2].all, ts[3].all = rowsOf(f.JobTypes, jobTypeRow), rowsOf(f.Machines, machineRow)
+	ts[4].all = rowsOf(f.Clients, clientRow)
 	for _, t := range ts {
 		t.arrange(filter)
 	}
@@ -88,13 +89,17 @@ func rowsOf[T any](all []T, cells func(T) []cell) []row {
 	return rows
 }
 
-// shown are those on the screen: many buses have no job types, and no state machines.
+// shown are those on the screen: many buses have no job types, and no state machines. Clients that
+// keep nothing have queues only, which are shown as subscribers.
 func (ts tables) shown() []*table {
 	shown := slices.Clone(ts[:2])
-	for _, t := range ts[2:] {
+	for _, t := range ts[2:4] {
 		if len(t.all) > 0 {
 			shown = append(shown, t)
 		}
+	}
+	if slices.ContainsFunc(ts[4].all, func(r row) bool { return r.cells[1].value > 0 }) {
+		shown = append(shown, ts[4])
 	}
 	return shown
 }
@@ -258,7 +263,7 @@ func (m *Model) pressed(press tea.KeyPressMsg) tea.Cmd {
 		m.focus = (m.focus + 1) % len(shown)
 	case "shift+tab":
 		m.focus = (m.focus + len(shown) - 1) % len(shown)
-	case "1", "2", "3", "4":
+	case "1", "2", "3", "4", "5":
 		m.focus = min(int(press.String()[0]-'1'), len(shown)-1)
 	case "s":
 		t.sortBy, t.reversed = (t.sortBy+1)%len(t.columns), false

@@ -118,6 +118,22 @@ func TestTheTableOfMachines(t *testing.T) {
 	assert.Equal(t, 1, m.focus, "they are gone")
 }
 
+// TestTheTableOfClients is there once one keeps anything.
+func TestTheTableOfClients(t *testing.T) {
+	m := screen(80, 40)
+	_, after := busy()
+	after = after.withClients()
+	m.take(answer{figures: figuresOf(after)})
+	m.press("5")
+	assert.Equal(t, 2, m.focus)
+	assert.Equal(t, []string{"billing", "shop", "search-index"}, m.tables[4].names())
+	m.press("s", "s")
+	assert.Equal(t, []string{"search-index", "shop", "billing"}, m.tables[4].names(), "by what is queued")
+	after.Clients = after.Clients[1:2]
+	m.take(answer{figures: figuresOf(after)})
+	assert.NotContains(t, m.render(), "CLIENT", "who keeps nothing is shown as a subscriber")
+}
+
 func TestScrolling(t *testing.T) {
 	s := at(0)
 	for i := range 1000 {

@@ -64,6 +64,15 @@ func newMachineTable() *table {
 	}}
 }
 
+func newClientTable() *table {
+	return &table{title: "CLIENT", sortBy: 1, columns: []column{
+		{name: "name", textual: true},
+		{name: "kept", title: "KEPT", width: 12},
+		{name: "limit", title: "MAY KEEP", width: 12, spare: 1},
+		{name: "queued", title: "QUEUED", width: 12, spare: 2},
+	}}
+}
+
 func number(n int64) cell {
 	c := cell{text: format.Count(n), value: float64(n)}
 	if n == 0 {
@@ -203,4 +212,24 @@ func machineRow(m overview.Machine) []cell {
 	return []cell{
 		{text: terminal.Escape(m.Name)}, number(m.Labels), errored, maybe(m.Moves, format.Rate), failed, number(m.Unpublished),
 	}
+}
+
+// clientRow has a client's bytes. What it keeps is marked as the example alerts have it.
+func clientRow(c overview.Client) []cell {
+	kept, limit := size(c.Kept), cell{text: "any", unknown: true, level: idle}
+	if c.Limit != nil {
+		limit = size(*c.Limit)
+		if c.Kept > *c.Limit/10*9 && c.Kept > 0 {
+			kept.level = warning
+		}
+	}
+	return []cell{{text: terminal.Escape(c.Name)}, kept, limit, size(c.Queued)}
+}
+
+func size(bytes int64) cell {
+	c := cell{text: format.Megabytes(bytes), value: float64(bytes)}
+	if bytes == 0 {
+		c.level = idle
+	}
+	return c
 }

@@ -37,6 +37,7 @@ func Watch(ctx context.Context, source Source, o Options, program ...tea.Program
 func writeJSON(out io.Writer, f overview.Figures, tables tables) error {
 	f.Subscribers, f.Topics = inOrder(f.Subscribers, tables[0]), inOrder(f.Topics, tables[1])
 	f.JobTypes, f.Machines = inOrder(f.JobTypes, tables[2]), inOrder(f.Machines, tables[3])
+	f.Clients = inOrder(f.Clients, tables[4])
 	return json.NewEncoder(out).Encode(f)
 }
 

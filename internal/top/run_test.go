@@ -78,6 +78,7 @@ func TestOnce(t *testing.T) {
 	assert.Empty(t, figures.Topics, "the filter is for all")
 	assert.Empty(t, figures.JobTypes)
 	assert.Contains(t, out.String(), `"job_types":[],"machines":[]`)
+	assert.Contains(t, out.String(), `"clients":[]`)
 
 	bus.fail(errors.New("503 Service Unavailable"))
 	require.ErrorContains(t, Once(t.Context(), bus, options, io.Discard, false), "503")

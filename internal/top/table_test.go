@@ -76,6 +76,13 @@ func TestWhatIsToBeLookedAt(t *testing.T) {
 		row := machineRow(overview.Machine{Errored: n, Failed: &failed, Unpublished: n})
 		assert.Equal(t, []int{want, want}, []int{int(row[2].level), int(row[4].level)}, n)
 	}
+	for kept, want := range map[int64]int{0: int(idle), 900: int(usual), 901: int(warning)} {
+		row := clientRow(overview.Client{Kept: kept, Limit: new(int64(1000))})
+		assert.Equal(t, want, int(row[1].level), kept)
+		row = clientRow(overview.Client{Kept: kept})
+		assert.NotEqual(t, int(warning), int(row[1].level), "it may keep anything")
+		assert.True(t, row[2].unknown)
+	}
 	for failed, want := range map[float64]int{0: int(idle), 0.1: int(warning), 0.5: int(alarming)} {
 		assert.Equal(t, want, int(level(overview.Subscriber{Failed: &failed}, "failed")), failed)
 	}

@@ -237,7 +237,7 @@ const footer = "q quit  tab table  s sort  r reverse  / filter  p pause  + - int
 var help = strings.Split(`rtm top shows a bus over its HTTP API. What is not known is shown as -.
 
 q            quit                        s      sort by the next column
-tab, 1 to 4  go to another table         r      reverse the order
+tab, 1 to 5  go to another table         r      reverse the order
 p            stop asking, and go on      + -    double the interval, halve it
 /            filter the names            esc    remove the filter, close this
 

@@ -100,6 +100,16 @@ func (s sample) withMachines(steps int64) sample {
 	return s
 }
 
+// withClients adds clients to a sample, of which one is near its limit.
+func (s sample) withClients() sample {
+	s.Clients = []overview.Client{
+		{Name: "billing", Kept: 24_300_000, Limit: new(int64(25_000_000)), Queued: 544},
+		{Name: "search-index", Limit: new(int64(34_100_000)), Queued: 9_840_000},
+		{Name: "shop", Kept: 1_200_000, Queued: 2_100_000},
+	}
+	return s
+}
+
 // busyBus are the figures of a busy bus, in conditions that a verdict could set.
 func busyBus() overview.Figures { return judged(figuresOf(busy())) }
 
@@ -163,6 +173,7 @@ func TestScreens(t *testing.T) {
 		"problems":   screen(80, 24),
 		"machines":   withMachines(screen(80, 34)),
 		"all":        screen(80, 40),
+		"clients":    screen(80, 40),
 		"first":      newModel(context.Background(), nil, Options{Bus: "https://bus.example", Interval: time.Minute}),
 	} {
 		switch name {
@@ -173,6 +184,10 @@ func TestScreens(t *testing.T) {
 		case "all":
 			m.take(answer{figures: withAll()})
 			m.focus = 3
+		case "clients":
+			before, after := busy()
+			m.take(answer{figures: judged(figuresOf(before.withClients(), after.withClients()))})
+			m.focus = 2
 		case "away":
 			m.take(answer{err: errors.New("list topics: 503 Service Unavailable: Redis\x1b[31m is away")})
 		case "unread":
@@ -214,14 +229,14 @@ func TestAScreenNeverOverflows(t *testing.T) {
 		m := screen(80, 24)
 		m.paint = painter{styled}
 		m.bus = "https://bus.example/\x1b[2J"
-		f := figuresOf(before.withJobs(0).withMachines(0), after.withJobs(1).withMachines(1))
+		f := figuresOf(before.withJobs(0).withMachines(0), after.withJobs(1).withMachines(1).withClients())
 		f.Problems = append(slices.Clone(problems), overview.Problem{Title: "\x1b[2J\n店"})
 		f.Subscribers[0].Hold, f.Subscribers[1].State = "\x1b[2J\n", "店\t"
 		m.take(answer{figures: f})
 		m.err = errors.New("gone\r\n\x1b[2J")
 		for width := 0; width < 130; width += 1 + width/20 {
 			for height := 0; height < 40; height += 1 + height/10 {
-				m.width, m.height, m.focus = width, height, height%4
+				m.width, m.height, m.focus = width, height, height%5
 				text := m.render()
 				if height >= minHeight && width >= minWidth {
 					require.Equal(t, height, strings.Count(text, "\n")+1)
