@@ -110,18 +110,21 @@ func (c *Clock) Agrees() bool {
 }
 
 // Measure compares the clock with Redis' clock, which ask returns in one round trip. It returns
-// the error of ask.
+// the error of ask. While Redis is silent, nobody waits for it who only reads the clock.
 func (c *Clock) Measure(ask func() (time.Time, error)) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	wall, began := c.wall(), c.mono()
 	redis, err := ask()
 	if err != nil {
 		return err
 	}
 	trip := c.mono() - began
+	if trip > maxTrip { // it says little
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s := &sample{wall: wall.Round(0).Add(trip / 2), redis: redis, mono: began + trip/2}
-	if trip <= maxTrip { // else it says little
+	if c.last == nil || s.mono >= c.last.mono { // else another has come first
 		c.take(s)
 	}
 	return nil

@@ -176,3 +176,31 @@ func TestRedisIsSlowOrAway(t *testing.T) {
 	first.beat(1)
 	first.require(0, false)
 }
+
+// TestReadingAClockDoesNotWaitForRedis asks the clock for everything while Redis is silent.
+func TestReadingAClockDoesNotWaitForRedis(t *testing.T) {
+	h := newHosts(t, 0)
+	require.NoError(t, h.clock.Measure(func() (time.Time, error) {
+		read := make(chan struct{})
+		go func() {
+			h.clock.Now()
+			h.clock.Ahead()
+			h.clock.Agrees()
+			close(read)
+		}()
+		<-read
+		return h.redis, nil
+	}))
+}
+
+// TestALateMeasurementCountsForNothing ends one after another that began later.
+func TestALateMeasurementCountsForNothing(t *testing.T) {
+	h := newHosts(t, 0)
+	require.NoError(t, h.clock.Measure(func() (time.Time, error) {
+		redis := h.redis.Add(-time.Hour)
+		h.pass(time.Second)
+		h.measure()
+		return redis, nil
+	}))
+	h.require(0, true)
+}
