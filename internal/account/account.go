@@ -90,9 +90,9 @@ type Limits struct {
 
 // Clients are the limits that the operator has set, in bytes.
 type Clients struct {
-	// Each is that of each client that is not named; 0 stands for none.
+	// Each is for each client that is not named; 0 stands for none.
 	Each int64
-	// Named are those of some clients.
+	// Named are for some clients.
 	Named map[bus.ClientName]int64
 }
 

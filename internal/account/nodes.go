@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Nodes are the accounts of a bus, by the Redis that has them: see [rdb.Partition.Node]. Those of
-// partitions of one Redis are joined.
+// Nodes are the accounts of a bus, by the Redis that has them: see [rdb.Partition.Node]. The
+// accounts of partitions of one Redis are joined.
 type Nodes map[string]Accounts
 
 // ReadAll reads the accounts of all partitions at once, without those that are away. It fails with

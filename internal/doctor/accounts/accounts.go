@@ -1,5 +1,5 @@
-// Package accounts examines the accounts of what clients keep: that of a job type has its record,
-// its jobs and their data; that of a client has its types, and the labels that it has made.
+// Package accounts examines the accounts of what clients keep. The account of a job type has its
+// record, its jobs and their data, and a client's has its types, and the labels that it has made.
 //
 // What is kept can be counted only in slices. So nothing is a finding unless the account says that
 // it was not changed from before the count until it is confirmed.
@@ -30,7 +30,7 @@ var (
 	work = jobstore.Keys{}
 )
 
-// examination is that of accounts. Its keys have the namespace.
+// examination examines accounts. Its keys have the namespace.
 type examination struct {
 	*exam.Examination
 	key    string
@@ -249,7 +249,7 @@ func (x examination) checkAll(ctx context.Context) (done bool, err error) {
 		changes := account.FieldChanges + client
 		x.Add(x.key, fmt.Sprintf("says that %s keeps %q bytes, must be %d", client, text, bytes), "set right", []exam.Check{
 			exam.Is(text, "HGET", x.key, client), exam.Is(said[changes], "HGET", x.key, changes),
-		}, exam.Command{"SET_ACCOUNT", x.key, client, bytes})
+		}, exam.Command{"SET_ACCOUNT", client, bytes})
 	}
 	if rdb.Integer(said[account.FieldTotal], 0) != total {
 		x.Add(x.key, fmt.Sprintf("says that all keep %q bytes, which is not what they say", said[account.FieldTotal]), "set right",
@@ -258,7 +258,7 @@ func (x examination) checkAll(ctx context.Context) (done bool, err error) {
 	return x.Confirm(ctx)
 }
 
-// sumTypes adds what types keep to that of their owners: what they say, which is set right by now
+// sumTypes adds what types keep to what their owners do: what they say, which is set right by now
 // if that was asked for.
 func (x examination) sumTypes(ctx context.Context, sums map[string]int64) error {
 	names, err := x.Redis.SMembers(ctx, x.work.Types()).Result()

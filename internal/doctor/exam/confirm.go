@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"routemaster/internal/account"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -14,7 +15,7 @@ import (
 var luaFiles embed.FS
 
 // scriptConfirm confirms a candidate. Its header says what it takes, returns and keeps.
-var scriptConfirm = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "confirm"))
+var scriptConfirm = rdb.NewScript(slices.Concat(store.Library, account.Library), rdb.ReadLua(luaFiles, "confirm"))
 
 // Command is a command of Redis, or of lua/confirm.lua, with its keys in full.
 type Command []any

@@ -70,13 +70,10 @@ local COMMANDS = {
   ACCOUNTS_DIFFER = function(key)
     return tonumber(redis.call('HGET', key, '*')) == sum_of_accounts(key) and 0 or 1
   end,
-  -- Has a client keep so many bytes, as charge of the accounts would.
-  SET_ACCOUNT = function(key, client, bytes)
-    local changes = '#' .. client
-    local found = redis.call('HMGET', key, client, changes, '*')
-    local function number(i) return tonumber(found[i]) or 0 end
-    redis.call('HSET', key, client, bytes, changes, exact(number(2) + 1), '*',
-      exact(math.max(0, number(3) - number(1) + bytes)))
+  -- Has a client keep so many bytes.
+  SET_ACCOUNT = function(client, bytes)
+    local account = account_of(client)
+    charge(account, bytes - account.kept)
   end,
   ADD_ACCOUNTS = function(key) redis.call('HSET', key, '*', exact(sum_of_accounts(key))) end,
   REMOVE_SUBSCRIBER = remove_subscriber,
