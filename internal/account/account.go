@@ -8,6 +8,7 @@
 //   - client: the bytes that it keeps there; root is a client, too;
 //   - #client: how often that has changed, by which package doctor sees that nothing has meanwhile;
 //   - *: the bytes that all keep there;
+//   - @time/client: the bytes of these for what Redis removes by itself until then (ms);
 //   - *high, *limit, *limit/client, *elsewhere and ~client: see [Limits].
 //
 // A client may keep what its limit by name says. Without one it may keep a half of what others
@@ -45,6 +46,7 @@ func (k Keys) Accounts() string { return k.Namespace + "accounts" }
 const (
 	FieldTotal     = "*"
 	FieldChanges   = "#"
+	FieldExpiring  = "@"
 	fieldHigh      = "*high"
 	fieldLimit     = "*limit"
 	fieldNamed     = "*limit/"
@@ -54,7 +56,7 @@ const (
 
 // IsClient reports whether a field of accounts is a client's name: then it says what that keeps.
 func IsClient(field string) bool {
-	return field != "" && !strings.ContainsAny(field[:1], FieldTotal+FieldChanges+fieldOwn)
+	return field != "" && !strings.ContainsAny(field[:1], FieldTotal+FieldChanges+FieldExpiring+fieldOwn)
 }
 
 // FullError means that a client would keep more than it may. Nothing was stored.
@@ -126,7 +128,7 @@ func (l Limits) Write(ctx context.Context, p *rdb.Partition) error {
 	var gone []string
 	var changed []any
 	for field := range there {
-		if _, is := fields[field]; !is && !IsClient(field) && field != FieldTotal && !strings.HasPrefix(field, FieldChanges) {
+		if _, is := fields[field]; !is && isLimit(field) {
 			gone = append(gone, field)
 		}
 	}
@@ -143,6 +145,11 @@ func (l Limits) Write(ctx context.Context, p *rdb.Partition) error {
 			pipe.HDel(ctx, key, gone...)
 		}
 	})
+}
+
+// isLimit reports whether a field is one of those of [Limits].
+func isLimit(field string) bool {
+	return strings.HasPrefix(field, fieldOwn) || strings.HasPrefix(field, FieldTotal) && field != FieldTotal
 }
 
 // Accounts are the accounts of a partition, as they are read.

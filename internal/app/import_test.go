@@ -41,7 +41,7 @@ var plan = []room{
 	{"rdb", "bus groupcommit freeport"}, // rdbtest needs ports
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
-	{"account", "bus rdb"},
+	{"account", "bus rdb queue"},
 	{"jobs/jobstore", "bus wire rdb queue fence account jobs"},
 	{"machines/labelstore", "bus account groupcommit rdb queue fence machines machines/definition"},
 	{"store", "bus wire rdb queue fence"},

@@ -8,12 +8,16 @@ import (
 	"routemaster/internal/bus"
 )
 
-// limitAccounts notes with the accounts of the partition what clients may keep: given the high mark
+// tendAccounts notes with the accounts of the partition what clients may keep: given the high mark
 // of its Redis (bytes; 0 for none), and what they keep in other partitions there. Of one that is
-// away, nothing is known.
-func (m *Maintenance) limitAccounts(ctx context.Context, high int64) error {
-	limits := account.Limits{High: high, Clients: m.clients, Elsewhere: map[bus.ClientName]int64{}}
+// away, nothing is known. First it discharges what has
+// expired, which a full Redis takes.
+func (m *Maintenance) tendAccounts(ctx context.Context, high int64) error {
 	here := m.store.Partition()
+	if err := account.Release(ctx, here, m.now()); err != nil {
+		return err
+	}
+	limits := account.Limits{High: high, Clients: m.clients, Elsewhere: map[bus.ClientName]int64{}}
 	for _, st := range m.all.All() {
 		p := st.Partition()
 		if p == here || p.Node() != here.Node() {

@@ -35,7 +35,7 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result 
 	memory, err := m.store.Partition().Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
-		return m.finish(bus.JobAutodrop, m.limitAccounts(ctx, 0))
+		return m.finish(bus.JobAutodrop, m.tendAccounts(ctx, 0))
 	}
 	if err != nil {
 		return m.finish(bus.JobAutodrop, err)
@@ -47,7 +47,7 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result 
 	}
 	_, high, low := m.limits.Marks(memory.Max)
 	// A full Redis refuses to note that, and must be emptied all the same.
-	err = m.limitAccounts(ctx, high)
+	err = m.tendAccounts(ctx, high)
 	if memory.Used <= high {
 		m.exhausted = false
 		return m.finish(bus.JobAutodrop, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,9 +91,56 @@ func TestAFullAccount(t *testing.T) {
 		for i := range 4 {
 			require.NoError(t, f.Delete(ctx, f.Machine("m"), machines.LabelName(fmt.Sprint(i)), f.Now))
 		}
-		assert.Zero(t, kept(f, "alice"))
+		assert.EqualValues(t, 4*labelstore.DeletedBytes, kept(f, "alice"), "what is left of them")
 		assert.EqualValues(t, labelstore.SizeOf(10_000+int64(len(`{"x":""}`)), 0), kept(f, "bob"))
 		f.RequireSound(t)
+	})
+}
+
+// TestADeletedLabelStaysInItsAccount until Redis removes what is left of it, so that nobody fills
+// Redis with labels that are made and deleted.
+func TestADeletedLabelStaysInItsAccount(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		t.Parallel()
+		f, ctx := machinestest.New(t, server), t.Context()
+		f.Apply(ring)
+		const most = 3*labelstore.DeletedBytes + labelstore.LabelBytes
+		require.NoError(t, account.Limits{Clients: account.Clients{Each: most}}.Write(ctx, f.Partitions[0]))
+		pass := func(by bus.ClientName, name machines.LabelName) error {
+			if _, err := f.For(by).Add(ctx, "m", name, machines.Object{}, f.Now); err != nil {
+				return err
+			}
+			return f.Delete(ctx, f.Machine("m"), name, f.Now)
+		}
+		for i := range 3 {
+			require.NoError(t, pass("alice", machines.LabelName(fmt.Sprint("a", i))))
+			f.Now = f.Now.Add(5 * time.Hour)
+		}
+		var full *account.FullError
+		require.ErrorAs(t, pass("alice", "more"), &full)
+		assert.EqualValues(t, 3*labelstore.DeletedBytes, full.Kept)
+		require.NoError(t, pass("bob", "b"))
+		f.RequireSound(t)
+
+		release := func(after time.Duration) {
+			f.Now = f.Now.Add(after)
+			require.NoError(t, account.Release(ctx, f.Partitions[0], f.Now))
+		}
+		release(9 * time.Hour) // 24 hours after the first
+		assert.EqualValues(t, 3*labelstore.DeletedBytes, kept(f, "alice"))
+		release(4 * time.Hour)
+		assert.EqualValues(t, 2*labelstore.DeletedBytes, kept(f, "alice"))
+		require.NoError(t, pass("alice", "more"))
+		f.RequireSound(t)
+		release(28 * time.Hour)
+		assert.Zero(t, kept(f, "alice")+kept(f, "bob"))
+		f.RequireSound(t)
+		fields, err := server.Raw.HKeys(ctx, account.Keys{Namespace: machinestest.Namespace}.Accounts()).Result()
+		require.NoError(t, err)
+		for _, field := range fields {
+			assert.False(t, strings.HasPrefix(field, account.FieldExpiring), field)
+		}
 	})
 }
 
@@ -112,7 +160,7 @@ func TestALabelOfDamagedMetadata(t *testing.T) {
 		require.NoError(t, f.Delete(ctx, f.Machine("m"), "ann", f.Now))
 		_, _, err = f.Label(ctx, "m", "ann")
 		require.ErrorIs(t, err, machines.ErrLabelDeleted)
-		assert.EqualValues(t, len(`{"x":1}`), kept(f, "alice"), "which doctor corrects")
+		assert.EqualValues(t, labelstore.DeletedBytes+len(`{"x":1}`), kept(f, "alice"), "which doctor corrects")
 	})
 }
 

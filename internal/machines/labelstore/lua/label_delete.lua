@@ -7,8 +7,11 @@ local label = read_label(machine, name)
 if refusal_of(label) then return { 1 } end
 allow_when_full()
 local key = label_key(machine, name)
-charge_label(label,
-  -LABEL_BYTES - history_bytes(label.moves) - metadata_bytes(machine, name))
+if label.by then
+  local account = account_of(label.by)
+  charge(account, DELETED_BYTES - LABEL_BYTES - metadata_bytes(machine, name))
+  discharge_after(account, DELETED_BYTES + history_bytes(label.moves), tonumber(now) + TOMBSTONE)
+end
 redis.call('DEL', key, metadata_key(machine, name))
 redis.call('ZREM', labels_key(machine, label.state), name)
 redis.call('ZREM', errored_key(machine), name)
