@@ -1,10 +1,12 @@
 package jobstore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -38,6 +40,24 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 			b.StopTimer()
 			task = fill()
 			b.StartTimer()
+		}
+	}
+}
+
+// BenchmarkEnqueueArray is an array of 1,000 jobs with 100 bytes of data each, up to Redis' answer.
+func BenchmarkEnqueueArray(b *testing.B) {
+	s := newShop(b, rdbtest.Real(b))
+	s.Add("ship", limit(300))
+	data := []byte(`"` + strings.Repeat("x", 98) + `"`)
+	for b.Loop() {
+		b.StopTimer()
+		list := make([]jobs.NewJob, 1000)
+		for i := range list {
+			list[i] = jobs.NewJob{ID: jobs.NewID(), Data: data}
+		}
+		b.StartTimer()
+		if _, err := s.Enqueue(b.Context(), "ship", list, "", s.Now); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
