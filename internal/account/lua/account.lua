@@ -55,6 +55,9 @@ local EXPIRING = 14400000 -- ms, the times of what expires are rounded up to
 -- Has bytes of an account's charge discharged after a time (ms), when Redis has removed by itself
 -- what they are for: see release.lua. The step charges the account besides, also if by none.
 local function discharge_after(account, bytes, time)
-  local rounded = exact(math.ceil(time / EXPIRING) * EXPIRING)
-  redis.call('HINCRBY', accounts_key(), '@' .. rounded .. '/' .. account.client, exact(bytes))
+  local field = '@' .. exact(math.ceil(time / EXPIRING) * EXPIRING) .. '/' .. account.client
+  local left = redis.pcall('HINCRBY', accounts_key(), field, exact(bytes))
+  if type(left) ~= 'number' then -- it is damaged
+    redis.call('HSET', accounts_key(), field, exact(bytes))
+  end
 end
