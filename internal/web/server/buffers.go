@@ -44,13 +44,13 @@ type Buffers struct {
 	// taken is the size of all buffers in use, in bytes.
 	taken int
 	// by is what the bodies of each client take that has any.
-	by map[string]holding
+	by map[string]*holding
 	// pools have the released buffers of each size, smallest first.
 	pools [7]sync.Pool
 }
 
 // NewBuffers makes buffers with a budget in bytes.
-func NewBuffers(budget int) *Buffers { return &Buffers{budget: budget, by: map[string]holding{}} }
+func NewBuffers(budget int) *Buffers { return &Buffers{budget: budget, by: map[string]*holding{}} }
 
 // Read reads a body of a client into a buffer, which the caller must give to [Buffers.Release]. The
 // client is any text that stands for it. All its bodies may take a quarter of the budget, but a
@@ -86,7 +86,6 @@ func (b *Buffers) release(client string, buffer []byte, bodies int) {
 	left := b.by[client]
 	left.bodies -= bodies
 	left.bytes -= size
-	b.by[client] = left
 	if left.bodies == 0 {
 		delete(b.by, client)
 	}
@@ -118,17 +117,19 @@ func (b *Buffers) take(client string, size, bodies int) ([]byte, error) {
 func (b *Buffers) count(client string, size, bodies, limit int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	after := b.by[client]
-	after.bodies += bodies
-	after.bytes += size
+	of := b.by[client]
 	switch {
-	case after.bodies > 1 && after.bytes > b.budget/clientShare:
+	case of != nil && of.bodies+bodies > 1 && of.bytes+size > b.budget/clientShare:
 		return ErrBodyShare
 	case b.taken+size > limit:
 		return ErrBodyBudget
+	case of == nil:
+		of = &holding{}
+		b.by[client] = of
 	}
 	b.taken += size
-	b.by[client] = after
+	of.bodies += bodies
+	of.bytes += size
 	return nil
 }
 

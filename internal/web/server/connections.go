@@ -25,8 +25,8 @@ type Connections struct {
 	mu    sync.Mutex
 	open  map[net.Conn]*openConn
 	peers map[netip.Prefix]*peer
-	// idle has the [openConn]s without a request, the one that has been so longest first.
-	idle list.List
+	// order has the [openConn]s: of two that are idle, the one that has been so longer comes first.
+	order list.List
 	// closed is how many were closed since the last warning; the next is due at nextWarning.
 	closed      int
 	nextWarning time.Time
@@ -34,14 +34,17 @@ type Connections struct {
 
 // peer is an address that has connections.
 type peer struct {
-	open int
-	idle list.List // as that of Connections
+	address netip.Prefix
+	order   list.List // as that of Connections
 }
 
+// openConn is a connection. Each request makes it busy and idle again, which has to be cheap.
 type openConn struct {
 	conn net.Conn
-	from netip.Prefix
-	// inAll and inPeer are its places in the lists of idle ones; nil while it has a request.
+	// idle is whether it has no request.
+	idle bool
+	peer *peer
+	// inAll and inPeer are its places in the orders.
 	inAll, inPeer *list.Element
 }
 
@@ -92,66 +95,62 @@ func (c *Connections) change(conn net.Conn, state http.ConnState) net.Conn {
 	o := c.open[conn]
 	switch {
 	case state == http.StateNew:
-		o = &openConn{conn: conn, from: peerOf(conn)}
-		c.add(o)
-		return c.excess(o)
+		return c.excess(c.add(conn))
 	case o == nil: // it was too many
 	case state == http.StateIdle:
-		c.rest(o)
+		o.idle = true
+		c.moveBack(o)
 	case state == http.StateActive:
-		c.busy(o)
+		o.idle = false
 	default:
 		c.remove(o)
 	}
 	return nil
 }
 
-func (c *Connections) add(o *openConn) {
-	c.open[o.conn] = o
-	p := c.peers[o.from]
+// add adds a connection. It is idle until it sends a request.
+func (c *Connections) add(conn net.Conn) *openConn {
+	from := peerOf(conn)
+	p := c.peers[from]
 	if p == nil {
-		p = &peer{}
-		c.peers[o.from] = p
+		p = &peer{address: from}
+		c.peers[from] = p
 	}
-	p.open++
-	c.rest(o) // until it sends a request
+	o := &openConn{conn: conn, idle: true, peer: p}
+	o.inAll, o.inPeer = c.order.PushBack(o), p.order.PushBack(o)
+	c.open[conn] = o
+	return o
 }
 
-// rest notes that a connection is idle from now on.
-func (c *Connections) rest(o *openConn) {
-	c.busy(o)
-	o.inAll, o.inPeer = c.idle.PushBack(o), c.peers[o.from].idle.PushBack(o)
-}
-
-// busy notes that a connection is not idle any more.
-func (c *Connections) busy(o *openConn) {
-	if o.inAll != nil {
-		c.idle.Remove(o.inAll)
-		c.peers[o.from].idle.Remove(o.inPeer)
-		o.inAll, o.inPeer = nil, nil
-	}
+func (c *Connections) moveBack(o *openConn) {
+	c.order.MoveToBack(o.inAll)
+	o.peer.order.MoveToBack(o.inPeer)
 }
 
 func (c *Connections) remove(o *openConn) {
-	c.busy(o)
+	c.order.Remove(o.inAll)
+	o.peer.order.Remove(o.inPeer)
 	delete(c.open, o.conn)
-	p := c.peers[o.from]
-	if p.open--; p.open == 0 {
-		delete(c.peers, o.from)
+	if o.peer.order.Len() == 0 {
+		delete(c.peers, o.peer.address)
 	}
 }
 
 // excess removes the connection that is too many after another was added, and returns it; nil if
-// none is. Only the new one is left if no other is idle: it is the last in both lists.
+// none is. If no other is idle, it is the new one.
 func (c *Connections) excess(added *openConn) net.Conn {
-	idle := &c.idle
-	switch p := c.peers[added.from]; {
-	case p.open > c.maxPeer:
-		idle = &p.idle
+	order := &c.order
+	switch {
+	case added.peer.order.Len() > c.maxPeer:
+		order = &added.peer.order
 	case len(c.open) <= c.max:
 		return nil
 	}
-	o := idle.Front().Value.(*openConn)
+	o := order.Front().Value.(*openConn)
+	for !o.idle {
+		c.moveBack(o) // so that the next call need not pass it
+		o = order.Front().Value.(*openConn)
+	}
 	c.remove(o)
 	c.warn()
 	return o.conn
