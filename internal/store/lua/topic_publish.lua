@@ -82,7 +82,7 @@ if claims then
   if refused then return { 0, refused } end
 end
 
-local counter = redis.call('HINCRBY', topic_hash, 'counter', LAST - FIRST + 1)
+local counter = redis.call('HINCRBY', topic_hash, 'counter', count_text(FIRST, LAST))
 redis.call('HSET', topic_hash, 'last_event', ARGV[LAST])
 if owner ~= publisher then
   redis.call('HSET', topic_hash, 'publisher', publisher)

@@ -162,12 +162,12 @@ local function open_batch(appending, to_whom, from)
   local job = job_of(bid)
   local to = math.min(to_whom.last, from + max - 1)
   local full = to - from + 1 >= max
-  redis.call('RPUSH', batch_key(bid), token, appending.now, 0)
+  redis.call('RPUSH', batch_key(bid), token, appending.now, '0')
   push_events(batch_key(bid), to_whom.events, from, to)
   if to_whom.lane then to_whom.lane.note(bid) end
   if appending.traceparents ~= '' then note_traceparents(appending.traceparents, bid) end
   redis.call('ZADD', batches_index_key(), appending.now, bid)
-  local batches = change_gauge(batch_gauge_key(), token, 1)
+  local batches = change_gauge(batch_gauge_key(), token, '1')
   redis.call('SADD', jobs_index_key('main'), job)
   if not full then redis.call('SADD', to_whom.current_set, bid) end
   if full or timeout == 0 then
@@ -180,6 +180,11 @@ local function open_batch(appending, to_whom, from)
   return to + 1
 end
 
+-- How many events there are from first to last, as a text: see change_gauge.
+local function count_text(first, last)
+  return first == last and '1' or exact(last - first + 1)
+end
+
 -- Appends the events to where they go.
 local function append_events(appending)
   for _, current in ipairs(appending.damaged) do redis.call('DEL', current) end
@@ -190,7 +195,7 @@ local function append_events(appending)
       all = bytes_of(to.events, to.first, to.last)
       bytes = all
     end
-    change_gauge(event_gauge_key(), to.token, to.last - to.first + 1)
+    change_gauge(event_gauge_key(), to.token, count_text(to.first, to.last))
     change_gauge(bytes_gauge_key(), to.token, exact(bytes))
     local from = to.first
     for i, bid in ipairs(to.current) do
