@@ -189,6 +189,20 @@ func (j *judge) fullIn() string {
 	return "If it goes on as in the last 15 min, it is full in about " + span(left) + "."
 }
 
+func accountNearlyFull(j *judge, r rule) (found []overview.Problem) {
+	for _, c := range j.Clients {
+		if c.Limit == nil || float64(c.Kept) <= r.Above*float64(*c.Limit) {
+			continue
+		}
+		found = append(found, overview.Problem{
+			Title: "The account of " + c.Name + " is nearly full.",
+			Detail: fmt.Sprintf("Its jobs, job types and labels take %s of %s MB that they may. Beyond that they get 507, and its schedules skip their times. "+
+				"Have it delete what it does not need, or raise its limit with ROUTEMASTER_CLIENT_MEMORY.", megabytes(c.Kept), megabytes(*c.Limit)),
+		})
+	}
+	return found
+}
+
 func workersBusy(j *judge, r rule) []overview.Problem {
 	full := condition{overview.Busy, overview.Waiting, func(busy, waiting float32) bool {
 		return float64(busy) > r.Above && waiting > 0
