@@ -213,7 +213,8 @@ func TestSlowNeighboursLeaveThreads(t *testing.T) {
 			for _, kind := range slow {
 				require.Eventually(t, func() bool { return services[kind].asked.Load() > littleWork+8 }, bustest.WaitTimeout, time.Millisecond)
 			}
-			rdbtest.Promptly(t, 500*time.Millisecond, func() time.Duration {
+			// Without shares nothing comes at all; on a quiet host it is some 10 ms.
+			rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
 				median, p99 := h.latencies(t, 100)
 				t.Logf("median %v, p99 %v", median, p99)
 				return slices.Max(slices.Collect(maps.Values(p99)))
