@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,18 +12,27 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Expiring returns the client of a field that says what of its account Redis removes by itself, and
-// until when; ok is false for another field. A time that cannot be read is the zero time's.
-func Expiring(field string) (client bus.ClientName, until time.Time, ok bool) {
-	rest, ok := strings.CutPrefix(field, FieldExpiring)
-	if !ok {
-		return "", until, false
+// The fields of what expires, and their values, as lua/release.lua reads them.
+var (
+	expiringField = regexp.MustCompile(`^@(\d{1,15})/([\w:-]+)$`)
+	expiringBytes = regexp.MustCompile(`^\d{1,15}$`)
+)
+
+// Expiring is a part of a client's account for what Redis removes by itself until a time.
+type Expiring struct {
+	Client bus.ClientName
+	Bytes  int64
+	Until  time.Time
+}
+
+// ReadExpiring reads a field of accounts; ok is false if it says nothing of the kind. One that is
+// damaged is of nobody, over, and nothing.
+func ReadExpiring(field, value string) (e Expiring, ok bool) {
+	parts := expiringField.FindStringSubmatch(field)
+	if parts == nil || !expiringBytes.MatchString(value) {
+		return e, strings.HasPrefix(field, FieldExpiring)
 	}
-	ms, name, _ := strings.Cut(rest, "/")
-	if n := rdb.Integer(ms, 0); n > 0 {
-		until = time.UnixMilli(n)
-	}
-	return bus.ClientName(name), until, true
+	return Expiring{bus.ClientName(parts[2]), rdb.Integer(value, 0), time.UnixMilli(rdb.Integer(parts[1], 0))}, true
 }
 
 // released is how many fields a script discharges at most.
@@ -33,7 +43,7 @@ var scriptRelease = rdb.NewScript(slices.Concat(queue.Library, Library), rdb.Rea
 // Release discharges the accounts of a partition for what Redis has removed by itself before a
 // time. It fails with [bus.ErrUnavailable].
 func Release(ctx context.Context, p *rdb.Partition, now time.Time) error {
-	fields, err := p.HKeys(ctx, Keys{p.Namespace()}.Accounts()).Result()
+	fields, err := p.HGetAll(ctx, Keys{p.Namespace()}.Accounts()).Result()
 	if rdb.IsWrongType(err) {
 		return nil
 	}
@@ -41,8 +51,8 @@ func Release(ctx context.Context, p *rdb.Partition, now time.Time) error {
 		return rdb.Wrap("read accounts", err)
 	}
 	var over []any
-	for _, field := range fields {
-		if _, until, ok := Expiring(field); ok && until.Before(now) {
+	for field, value := range fields {
+		if e, ok := ReadExpiring(field, value); ok && e.Until.Before(now) {
 			over = append(over, field)
 		}
 	}

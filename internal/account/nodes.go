@@ -87,3 +87,14 @@ func (n Nodes) Limit(client bus.ClientName) *int64 {
 	}
 	return sum
 }
+
+// Share returns how much of its limit a client keeps on the node where that is most: 1 is full. It
+// is 0 if the client may keep any number on each.
+func (n Nodes) Share(client bus.ClientName) (most float64) {
+	for _, accounts := range n {
+		if bytes, ok := accounts.Limit(client); ok {
+			most = max(most, float64(accounts.Kept[client])/float64(max(bytes, 1)))
+		}
+	}
+	return most
+}

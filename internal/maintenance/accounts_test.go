@@ -28,7 +28,7 @@ func TestAutodropTendsAccounts(t *testing.T) {
 	for i, fields := range [][]any{
 		{"shop", 1000, "#shop", 7, "*", 1000, expires(-1), 300, expires(1), 500},
 		{"shop", 2000, "*", 2000},
-		{"mail", 400, "*", 400, "@none/mail", 100, "@", 7},
+		{"mail", 400, "*", 400, "@1/mail", 100, "@", 7, "@none/mail", 50, "@1/*", 60, "@2/mail", -70, "@3/mail", "1e3", "@1/~x", 80},
 	} {
 		st := p.Data[i]
 		require.NoError(t, st.Partition().HSet(ctx, account.Keys{Namespace: st.Partition().Namespace()}.Accounts(), fields...).Err())

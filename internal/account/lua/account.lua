@@ -57,7 +57,7 @@ local EXPIRING = 14400000 -- ms, the times of what expires are rounded up to
 local function discharge_after(account, bytes, time)
   local field = '@' .. exact(math.ceil(time / EXPIRING) * EXPIRING) .. '/' .. account.client
   local left = redis.pcall('HINCRBY', accounts_key(), field, exact(bytes))
-  if type(left) ~= 'number' then -- it is damaged
+  if type(left) ~= 'number' or left < bytes then -- it was damaged
     redis.call('HSET', accounts_key(), field, exact(bytes))
   end
 end

@@ -134,12 +134,12 @@ func (x examination) fit() bool {
 	return rdb.Integer(x.Elements[key][account.FieldTotal], 0) == total
 }
 
-// addExpiring adds what accounts say that Redis removes by itself, which nobody else knows: that is
-// no finding.
+// addExpiring adds what accounts say that Redis removes by itself. As nobody else knows, that is no
+// finding: what is damaged counts as nothing, and workers remove it.
 func addExpiring(accounts map[string]string, add func(client bus.ClientName, bytes int64)) {
 	for field, said := range accounts {
-		if client, _, ok := account.Expiring(field); ok {
-			add(client, rdb.Integer(said, 0))
+		if e, ok := account.ReadExpiring(field, said); ok && e.Client != "" {
+			add(e.Client, e.Bytes)
 		}
 	}
 }

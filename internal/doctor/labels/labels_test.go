@@ -77,7 +77,7 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 
 // keptByRoot is what root keeps, which has made all labels, in bytes.
 var keptByRoot = 3*labelstore.SizeOf(int64(len(`{}`)), 0) + 2*labelstore.SizeOf(int64(len(`{"go":false}`)), 0) +
-	labelstore.SizeOf(int64(len(`{"go":true}`)), 1) + labelstore.DeletedBytes
+	labelstore.SizeOf(int64(len(`{"go":true}`)), 1) + labelstore.LabelBytes
 
 func rootKeeps(said, must int64) string {
 	return fmt.Sprintf(`accounts: says that root keeps "%d" bytes, must be %d [set right]`, said, must)
@@ -167,7 +167,7 @@ var damages = map[string]struct {
 		}
 		return p.Ping(p.T.Context())
 	}, finds: []string{
-		fmt.Sprintf(`accounts: says that machines keeps "" bytes, must be %d [set right]`, keptByRoot-labelstore.DeletedBytes),
+		fmt.Sprintf(`accounts: says that machines keeps "" bytes, must be %d [set right]`, keptByRoot-labelstore.LabelBytes),
 		"machines:label:e:x/errored: is in nobody's account [put in that of the machines]",
 		"machines:label:m/acting: is in nobody's account [put in that of the machines]",
 		"machines:label:m/asked: is in nobody's account [put in that of the machines]",
@@ -175,6 +175,12 @@ var damages = map[string]struct {
 		"machines:label:m/waiting: is in nobody's account [put in that of the machines]",
 		"machines:label:p/told: is in nobody's account [put in that of the machines]",
 	}},
+	"what expires of accounts": { // which workers remove
+		does: func(p *patient) redis.Cmder {
+			return p.HSet(p.T.Context(), machinestest.Namespace+"accounts", "@99999999999999", 100, "@99999999999999/*", 100, "@99999999999999/~root", 100,
+				"@1700000000000/root", -100_000, "@1800000000000/root", "1.5", "@1900000000000/root", "1e3")
+		},
+	},
 	"a state that is not defined": {does: func(p *patient) redis.Cmder {
 		p.Del(p.T.Context(), key("labels:m:g"))
 		p.zadd("labels:m:gone", "waiting")

@@ -26,12 +26,11 @@ var luaFiles embed.FS
 
 // What the account of the client that has made a label is charged, in bytes of Redis: for the label
 // besides its metadata, and for each ten moves that its history has, or fewer. A test compares the
-// first with what Redis says. A deleted label is charged for its history, and what else is left
-// of it, until Redis removes that by itself.
+// first with what Redis says. A deleted label is charged for all but its metadata, until Redis
+// removes what is left of it by itself.
 const (
 	LabelBytes   = 600
 	HistoryBytes = 1500
-	DeletedBytes = 300
 )
 
 // movesCharged is how many moves are charged at once.
@@ -44,8 +43,7 @@ func SizeOf(metadata int64, moves int64) int64 {
 
 // library is what labels add to the queue's scripts, and more.
 var library = append(slices.Clone(account.Library),
-	fmt.Sprintf("local LABEL_BYTES, DELETED_BYTES, HISTORY_BYTES, MOVES_CHARGED = %d, %d, %d, %d\n",
-		LabelBytes, DeletedBytes, HistoryBytes, movesCharged),
+	fmt.Sprintf("local LABEL_BYTES = %d\nlocal HISTORY_BYTES = %d\nlocal MOVES_CHARGED = %d\n", LabelBytes, HistoryBytes, movesCharged),
 	lua("lib/keys", "lib/entries", "lib/definitions", "lib/labels"))
 
 // kindLibrary is that of the kind of entries.

@@ -9,8 +9,8 @@ allow_when_full()
 local key = label_key(machine, name)
 if label.by then
   local account = account_of(label.by)
-  charge(account, DELETED_BYTES - LABEL_BYTES - metadata_bytes(machine, name))
-  discharge_after(account, DELETED_BYTES + history_bytes(label.moves), tonumber(now) + TOMBSTONE)
+  charge(account, -metadata_bytes(machine, name))
+  discharge_after(account, LABEL_BYTES + history_bytes(label.moves), tonumber(now) + TOMBSTONE)
 end
 redis.call('DEL', key, metadata_key(machine, name))
 redis.call('ZREM', labels_key(machine, label.state), name)
