@@ -165,6 +165,9 @@ type Client struct {
 	// Of several nodes they are the sums.
 	Kept  int64  `json:"kept_bytes"`
 	Limit *int64 `json:"limit_bytes,omitempty"`
+	// Share is how much of its limit it keeps, on the node where that is most: 1 is full. It is 0 if
+	// there is no limit.
+	Share float64 `json:"limit_share,omitempty"`
 	// Queued is what waits to be delivered to it: see [bus.QueueSize].
 	Queued int64 `json:"queued_bytes"`
 }

@@ -219,9 +219,9 @@ func clientRow(c overview.Client) []cell {
 	kept, limit := size(c.Kept), cell{text: "any", unknown: true, level: idle}
 	if c.Limit != nil {
 		limit = size(*c.Limit)
-		if c.Kept > *c.Limit/10*9 && c.Kept > 0 {
-			kept.level = warning
-		}
+	}
+	if c.Share > 0.9 {
+		kept.level = warning
 	}
 	return []cell{{text: terminal.Escape(c.Name)}, kept, limit, size(c.Queued)}
 }

@@ -77,7 +77,7 @@ func TestWhatIsToBeLookedAt(t *testing.T) {
 		assert.Equal(t, []int{want, want}, []int{int(row[2].level), int(row[4].level)}, n)
 	}
 	for kept, want := range map[int64]int{0: int(idle), 900: int(usual), 901: int(warning)} {
-		row := clientRow(overview.Client{Kept: kept, Limit: new(int64(1000))})
+		row := clientRow(overview.Client{Kept: kept, Limit: new(int64(5000)), Share: float64(kept) / 1000})
 		assert.Equal(t, want, int(row[1].level), kept)
 		row = clientRow(overview.Client{Kept: kept})
 		assert.NotEqual(t, int(warning), int(row[1].level), "it may keep anything")

@@ -44,7 +44,7 @@ func TestTheOverview(t *testing.T) {
 			require.Len(t, figures.Topics, 1)
 			assert.Equal(t, "alice", figures.Topics[0].Publisher)
 			require.Len(t, figures.Clients, 2)
-			assert.Equal(t, overview.Client{Name: "alice", Kept: 7000, Limit: new(9000 * int64(len(nodes)))}, figures.Clients[0])
+			assert.Equal(t, overview.Client{Name: "alice", Kept: 7000, Limit: new(9000 * int64(len(nodes))), Share: 7.0 / 9}, figures.Clients[0])
 			assert.Equal(t, []any{"bob", 5 * int64(len(nodes))}, []any{figures.Clients[1].Name, *figures.Clients[1].Limit})
 			assert.Positive(t, figures.Clients[1].Queued)
 			require.Len(t, figures.Processes, 1)

@@ -42,8 +42,9 @@ func TestClientsWithMostAreFirst(t *testing.T) {
 
 		keep(t, f.Partition, "*high", 100_101, "*limit/root", 7)
 		assert.Equal(t, []overview.Client{
-			{Name: "shop", Kept: 50_000, Limit: new(int64(50_000))},
-			{Name: "alice", Kept: 100, Limit: new(int64(25_050)), Queued: queued}, {Name: "root", Kept: 1, Limit: new(int64(7))},
+			{Name: "shop", Kept: 50_000, Limit: new(int64(50_000)), Share: 1},
+			{Name: "alice", Kept: 100, Limit: new(int64(25_050)), Share: 100.0 / 25_050, Queued: queued},
+			{Name: "root", Kept: 1, Limit: new(int64(7)), Share: 1.0 / 7},
 		}, clients())
 
 		for i := range overview.MaxClients {
@@ -95,8 +96,8 @@ func TestClientsOfAllPartitions(t *testing.T) {
 	d.addClients()
 	assert.Equal(t, []overview.Client{
 		{Name: "slow", Queued: 90, Limit: new(int64(15 + 497))},
-		{Name: "shop", Kept: 50, Queued: 3, Limit: new(int64(40 + 497))},
-		{Name: "mail", Kept: 25, Limit: new(int64(25 + 6))},
+		{Name: "shop", Kept: 50, Queued: 3, Limit: new(int64(40 + 497)), Share: 50.0 / 40},
+		{Name: "mail", Kept: 25, Limit: new(int64(25 + 6)), Share: 5.0 / 6},
 	}, d.Clients)
 	d.addAccounts(&draft{accounts: account.Nodes{"c": {}}})
 	assert.Nil(t, d.accounts.Limit("shop"), "there is no limit there")
@@ -109,6 +110,6 @@ func TestPartitionsOfOneRedisHaveOneLimit(t *testing.T) {
 		for _, st := range p.Data {
 			keep(t, st.Partition(), "shop", 100, "*", 100, "*high", 1000, "*elsewhere", 200, "~shop", 200)
 		}
-		assert.Equal(t, []overview.Client{{Name: "shop", Kept: 300, Limit: new(int64(500))}}, f.collectorOf(p.Data...).Collect(t.Context()).Clients)
+		assert.Equal(t, []overview.Client{{Name: "shop", Kept: 300, Limit: new(int64(500)), Share: 0.6}}, f.collectorOf(p.Data...).Collect(t.Context()).Clients)
 	})
 }

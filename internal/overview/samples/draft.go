@@ -127,7 +127,8 @@ func (d *draft) addClients() {
 	})
 	d.Clients = slices.Clone(all[:min(len(all), overview.MaxClients)])
 	for i := range d.Clients {
-		d.Clients[i].Limit = d.accounts.Limit(bus.ClientName(d.Clients[i].Name))
+		c := &d.Clients[i]
+		c.Limit, c.Share = d.accounts.Limit(bus.ClientName(c.Name)), d.accounts.Share(bus.ClientName(c.Name))
 	}
 }
 

@@ -191,13 +191,13 @@ func (j *judge) fullIn() string {
 
 func accountNearlyFull(j *judge, r rule) (found []overview.Problem) {
 	for _, c := range j.Clients {
-		if c.Limit == nil || float64(c.Kept) <= r.Above*float64(*c.Limit) {
+		if c.Share <= r.Above {
 			continue
 		}
 		found = append(found, overview.Problem{
 			Title: "The account of " + c.Name + " is nearly full.",
-			Detail: fmt.Sprintf("Its jobs, job types and labels take %s of %s MB that they may. Beyond that they get 507, and its schedules skip their times. "+
-				"Have it delete what it does not need, or raise its limit with ROUTEMASTER_CLIENT_MEMORY.", megabytes(c.Kept), megabytes(*c.Limit)),
+			Detail: fmt.Sprintf("Its jobs, job types and labels take %.0f %% of what they may. Beyond that they get 507, and its schedules skip their times. "+
+				"Have it delete what it does not need (labels take a day to go), or raise its limit with ROUTEMASTER_CLIENT_MEMORY.", 100*c.Share),
 		})
 	}
 	return found

@@ -196,9 +196,9 @@ func TestProblemsOfTheBus(t *testing.T) {
 			"The bus leaves such keys alone. rtm doctor says what can be repaired.", overview.Time{}, nil, func(s *overview.Sample) { s.Damaged = []string{"subscriber:shop", "topic:widgets"} }},
 		{"redis-nearly-full", "95.0 MB are used. If it goes on as in the last 15 min, it is full in about 6 min. Above 100.0 MB the oldest batches are dropped.",
 			agoTime(10), []part{{30, point{overview.Used: 84_000_000}}, {60, point{overview.Used: 95_000_000}}}, func(s *overview.Sample) { s.Memory.Used = 95_000_000 }},
-		{"account-nearly-full", "Its jobs, job types and labels take 45.1 of 50.0 MB that they may. Beyond that they get 507, and its schedules skip their times. " +
-			"Have it delete what it does not need, or raise its limit with ROUTEMASTER_CLIENT_MEMORY.", overview.Time{}, nil, func(s *overview.Sample) {
-			s.Clients = []overview.Client{{Name: "shop", Kept: 45_100_000, Limit: new(int64(50_000_000))}, {Name: "mail", Kept: 45_000_000, Limit: new(int64(50_000_000))}, {Name: "root", Kept: 99_000_000}}
+		{"account-nearly-full", "Its jobs, job types and labels take 91 % of what they may. Beyond that they get 507, and its schedules skip their times. " +
+			"Have it delete what it does not need (labels take a day to go), or raise its limit with ROUTEMASTER_CLIENT_MEMORY.", overview.Time{}, nil, func(s *overview.Sample) {
+			s.Clients = []overview.Client{{Name: "shop", Kept: 45_100_000, Limit: new(int64(90_000_000)), Share: 0.91}, {Name: "mail", Share: 0.9}, {Name: "root", Kept: 99_000_000}}
 		}},
 		{"workers-busy", "10 of 10 deliver, and 4 batches wait for one. Add workers or threads, or see which subscribers are slow.", agoTime(10),
 			[]part{minutes(5, point{overview.Busy: 1}), minutes(10, point{overview.Busy: 1, overview.Waiting: 3})}, func(s *overview.Sample) { s.Processes[0].Busy, s.Queues[0].Instant = 10, 4 }},
