@@ -28,6 +28,7 @@ type slowService struct {
 	slow          atomic.Bool
 	asked, served atomic.Int64
 	quick         chan struct{}
+	once          sync.Once
 }
 
 func newSlowService(t *testing.T) *slowService {
@@ -42,9 +43,13 @@ func newSlowService(t *testing.T) *slowService {
 		_, _ = io.WriteString(w, `{"status":"succeeded"}`)
 	}))
 	t.Cleanup(server.Close)
+	t.Cleanup(s.recover)
 	s.url = server.URL + "/"
 	return s
 }
+
+// recover makes the service quick again.
+func (s *slowService) recover() { s.once.Do(func() { close(s.quick) }) }
 
 // wait waits until the service has done so much.
 func (s *slowService) wait(t *testing.T, served int64) {
@@ -222,7 +227,7 @@ func TestSlowNeighboursLeaveThreads(t *testing.T) {
 			for _, kind := range slow {
 				assert.EqualValues(t, littleWork, services[kind].served.Load(), "it was slow all the time")
 				t.Logf("%s holds %d threads of 32", kind, services[kind].asked.Load()-littleWork)
-				close(services[kind].quick)
+				services[kind].recover()
 			}
 			for _, kind := range slow {
 				services[kind].wait(t, littleWork+muchWork)

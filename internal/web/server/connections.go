@@ -25,8 +25,8 @@ type Connections struct {
 	mu    sync.Mutex
 	open  map[net.Conn]*openConn
 	peers map[netip.Prefix]*peer
-	// order has the [openConn]s: of two that are idle, the one that has been so longer comes first.
-	order list.List
+	// idle has the [openConn]s without a request, the one that has been so longest first.
+	idle list.List
 	// closed is how many were closed since the last warning; the next is due at nextWarning.
 	closed      int
 	nextWarning time.Time
@@ -35,16 +35,14 @@ type Connections struct {
 // peer is an address that has connections.
 type peer struct {
 	address netip.Prefix
-	order   list.List // as that of Connections
+	open    int
+	idle    list.List // as that of Connections
 }
 
-// openConn is a connection. Each request makes it busy and idle again, which has to be cheap.
 type openConn struct {
 	conn net.Conn
-	// idle is whether it has no request.
-	idle bool
 	peer *peer
-	// inAll and inPeer are its places in the orders.
+	// inAll and inPeer are its places in the lists of idle ones; nil while it has a request.
 	inAll, inPeer *list.Element
 }
 
@@ -98,10 +96,9 @@ func (c *Connections) change(conn net.Conn, state http.ConnState) net.Conn {
 		return c.excess(c.add(conn))
 	case o == nil: // it was too many
 	case state == http.StateIdle:
-		o.idle = true
-		c.moveBack(o)
+		c.rest(o)
 	case state == http.StateActive:
-		o.idle = false
+		c.busy(o)
 	default:
 		c.remove(o)
 	}
@@ -116,41 +113,47 @@ func (c *Connections) add(conn net.Conn) *openConn {
 		p = &peer{address: from}
 		c.peers[from] = p
 	}
-	o := &openConn{conn: conn, idle: true, peer: p}
-	o.inAll, o.inPeer = c.order.PushBack(o), p.order.PushBack(o)
+	p.open++
+	o := &openConn{conn: conn, peer: p}
 	c.open[conn] = o
+	c.rest(o)
 	return o
 }
 
-func (c *Connections) moveBack(o *openConn) {
-	c.order.MoveToBack(o.inAll)
-	o.peer.order.MoveToBack(o.inPeer)
+// rest notes that a connection is idle from now on.
+func (c *Connections) rest(o *openConn) {
+	c.busy(o)
+	o.inAll, o.inPeer = c.idle.PushBack(o), o.peer.idle.PushBack(o)
+}
+
+// busy notes that a connection is not idle any more.
+func (c *Connections) busy(o *openConn) {
+	if o.inAll != nil {
+		c.idle.Remove(o.inAll)
+		o.peer.idle.Remove(o.inPeer)
+		o.inAll, o.inPeer = nil, nil
+	}
 }
 
 func (c *Connections) remove(o *openConn) {
-	c.order.Remove(o.inAll)
-	o.peer.order.Remove(o.inPeer)
+	c.busy(o)
 	delete(c.open, o.conn)
-	if o.peer.order.Len() == 0 {
+	if o.peer.open--; o.peer.open == 0 {
 		delete(c.peers, o.peer.address)
 	}
 }
 
 // excess removes the connection that is too many after another was added, and returns it; nil if
-// none is. If no other is idle, it is the new one.
+// none is. Only the new one is left if no other is idle: it is the last in both lists.
 func (c *Connections) excess(added *openConn) net.Conn {
-	order := &c.order
+	idle := &c.idle
 	switch {
-	case added.peer.order.Len() > c.maxPeer:
-		order = &added.peer.order
+	case added.peer.open > c.maxPeer:
+		idle = &added.peer.idle
 	case len(c.open) <= c.max:
 		return nil
 	}
-	o := order.Front().Value.(*openConn)
-	for !o.idle {
-		c.moveBack(o) // so that the next call need not pass it
-		o = order.Front().Value.(*openConn)
-	}
+	o := idle.Front().Value.(*openConn)
 	c.remove(o)
 	c.warn()
 	return o.conn

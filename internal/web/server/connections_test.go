@@ -80,7 +80,7 @@ func TestTheConnectionThatIsIdleLongestIsClosed(t *testing.T) {
 	}
 	assert.Empty(t, c.open)
 	assert.Empty(t, c.peers)
-	assert.Zero(t, c.order.Len())
+	assert.Zero(t, c.idle.Len())
 }
 
 // TestIdleConnectionsKeepNobodyOut opens far more connections than there may be, and sends nothing.
