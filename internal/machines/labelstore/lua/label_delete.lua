@@ -7,11 +7,7 @@ local label = read_label(machine, name)
 if refusal_of(label) then return { 1 } end
 allow_when_full()
 local key = label_key(machine, name)
-if label.by then
-  local account = account_of(label.by)
-  charge(account, -metadata_bytes(machine, name))
-  discharge_after(account, LABEL_BYTES + history_bytes(label.moves), tonumber(now) + TOMBSTONE)
-end
+local freed = metadata_bytes(machine, name)
 redis.call('DEL', key, metadata_key(machine, name))
 redis.call('ZREM', labels_key(machine, label.state), name)
 redis.call('ZREM', errored_key(machine), name)
@@ -23,4 +19,9 @@ redis.call('PEXPIRE', history_key(machine, name), TOMBSTONE)
 redis.call('HSET', key, 'deleted_at', now, 'created_at', label.values[2],
   'moves', exact(label.moves + 1))
 redis.call('PEXPIRE', key, TOMBSTONE)
+if label.by then
+  local account = account_of(label.by)
+  charge(account, -freed)
+  discharge_after(account, LABEL_BYTES + history_bytes(label.moves), tonumber(now) + TOMBSTONE)
+end
 return { 1 }
