@@ -147,7 +147,7 @@ func (l Limits) Write(ctx context.Context, p *rdb.Partition) error {
 	})
 }
 
-// isLimit reports whether a field is one of those of [Limits].
+// isLimit reports whether a field says something of [Limits].
 func isLimit(field string) bool {
 	return strings.HasPrefix(field, fieldOwn) || strings.HasPrefix(field, FieldTotal) && field != FieldTotal
 }
@@ -160,14 +160,20 @@ type Accounts struct {
 	Total int64
 }
 
-// Read returns the accounts of a partition; those that are damaged are empty. It fails with
+// Read returns the accounts of a partition; damaged ones are empty. It fails with
 // [bus.ErrUnavailable].
 func Read(ctx context.Context, p *rdb.Partition) (Accounts, error) {
+	fields, err := readFields(ctx, p)
+	return Parse(fields), err
+}
+
+// readFields returns the fields of accounts, none if these are damaged.
+func readFields(ctx context.Context, p *rdb.Partition) (map[string]string, error) {
 	fields, err := p.HGetAll(ctx, Keys{p.Namespace()}.Accounts()).Result()
 	if rdb.IsWrongType(err) {
 		err = nil
 	}
-	return Parse(fields), rdb.Wrap("read accounts", err)
+	return fields, rdb.Wrap("read accounts", err)
 }
 
 // Parse returns the accounts that the fields of a hash of accounts say.

@@ -25,8 +25,8 @@ type Expiring struct {
 	Until  time.Time
 }
 
-// ReadExpiring reads a field of accounts; ok is false if it says nothing of the kind. One that is
-// damaged is of nobody, over, and nothing.
+// ReadExpiring reads a field of accounts; ok is false for any other field. A damaged one has no
+// client and no bytes, and is over.
 func ReadExpiring(field, value string) (e Expiring, ok bool) {
 	parts := expiringField.FindStringSubmatch(field)
 	if parts == nil || !expiringBytes.MatchString(value) {
@@ -43,12 +43,9 @@ var scriptRelease = rdb.NewScript(slices.Concat(queue.Library, Library), rdb.Rea
 // Release discharges the accounts of a partition for what Redis has removed by itself before a
 // time. It fails with [bus.ErrUnavailable].
 func Release(ctx context.Context, p *rdb.Partition, now time.Time) error {
-	fields, err := p.HGetAll(ctx, Keys{p.Namespace()}.Accounts()).Result()
-	if rdb.IsWrongType(err) {
-		return nil
-	}
+	fields, err := readFields(ctx, p)
 	if err != nil {
-		return rdb.Wrap("read accounts", err)
+		return err
 	}
 	var over []any
 	for field, value := range fields {

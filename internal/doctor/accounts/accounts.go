@@ -114,17 +114,18 @@ func (x examination) fit() bool {
 			must[makerOf(label.By)] += labelstore.SizeOf(x.Sizes[scan.MetadataPrefix+id], label.Moves)
 		}
 	}
-	addExpiring(x.Elements[key], func(client bus.ClientName, bytes int64) { must[client] += bytes })
+	addExpiring(x.Elements[key], must)
 	total := int64(0)
 	for field, said := range x.Elements[key] {
-		bytes := rdb.Integer(said, 0)
-		if account.IsClient(field) && must[bus.ClientName(field)] != bytes {
+		if !account.IsClient(field) {
+			continue
+		}
+		client, bytes := bus.ClientName(field), rdb.Integer(said, 0)
+		if must[client] != bytes {
 			return false
 		}
-		if account.IsClient(field) {
-			delete(must, bus.ClientName(field))
-			total += bytes
-		}
+		delete(must, client)
+		total += bytes
 	}
 	for _, bytes := range must {
 		if bytes > 0 {
@@ -136,10 +137,10 @@ func (x examination) fit() bool {
 
 // addExpiring adds what accounts say that Redis removes by itself. As nobody else knows, that is no
 // finding: what is damaged counts as nothing, and workers remove it.
-func addExpiring(accounts map[string]string, add func(client bus.ClientName, bytes int64)) {
+func addExpiring(accounts map[string]string, sums map[bus.ClientName]int64) {
 	for field, said := range accounts {
 		if e, ok := account.ReadExpiring(field, said); ok && e.Client != "" {
-			add(e.Client, e.Bytes)
+			sums[e.Client] += e.Bytes
 		}
 	}
 }
@@ -238,30 +239,30 @@ func (x examination) checkAll(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return true, ignored(err)
 	}
-	must := map[string]int64{}
+	must := map[bus.ClientName]int64{}
 	if err := x.sumTypes(ctx, must); err != nil {
 		return false, err
 	}
 	if err := x.sumLabels(ctx, must); err != nil {
 		return false, err
 	}
-	addExpiring(said, func(client bus.ClientName, bytes int64) { must[string(client)] += bytes })
+	addExpiring(said, must)
 	total := int64(0)
 	for field, text := range said {
 		if account.IsClient(field) {
 			total += rdb.Integer(text, 0)
-			must[field] += 0
+			must[bus.ClientName(field)] += 0
 		}
 	}
 	for client, bytes := range must {
-		text := said[client]
+		text := said[string(client)]
 		if rdb.Integer(text, 0) == bytes {
 			continue
 		}
-		changes := account.FieldChanges + client
+		changes := account.FieldChanges + string(client)
 		x.Add(x.key, fmt.Sprintf("says that %s keeps %q bytes, must be %d", client, text, bytes), "set right", []exam.Check{
-			exam.Is(text, "HGET", x.key, client), exam.Is(said[changes], "HGET", x.key, changes),
-		}, exam.Command{"SET_ACCOUNT", client, bytes})
+			exam.Is(text, "HGET", x.key, string(client)), exam.Is(said[changes], "HGET", x.key, changes),
+		}, exam.Command{"SET_ACCOUNT", string(client), bytes})
 	}
 	if rdb.Integer(said[account.FieldTotal], 0) != total {
 		x.Add(x.key, fmt.Sprintf("says that all keep %q bytes, which is not what they say", said[account.FieldTotal]), "set right",
@@ -272,7 +273,7 @@ func (x examination) checkAll(ctx context.Context) (done bool, err error) {
 
 // sumTypes adds what types keep to what their owners do: what they say, which is set right by now
 // if that was asked for.
-func (x examination) sumTypes(ctx context.Context, sums map[string]int64) error {
+func (x examination) sumTypes(ctx context.Context, sums map[bus.ClientName]int64) error {
 	names, err := x.Redis.SMembers(ctx, x.work.Types()).Result()
 	if err != nil {
 		return ignored(err)
@@ -291,7 +292,7 @@ func (x examination) sumTypes(ctx context.Context, sums map[string]int64) error 
 			if len(fields) != 2 {
 				continue
 			}
-			owner := string(ownerOf(rdb.Text(fields[0])))
+			owner := ownerOf(rdb.Text(fields[0]))
 			if sums[owner] += rdb.Integer(rdb.Text(fields[1]), 0); !x.Fix {
 				sums[owner] += x.off[some[i]]
 			}
@@ -301,7 +302,7 @@ func (x examination) sumTypes(ctx context.Context, sums map[string]int64) error 
 }
 
 // sumLabels adds the labels that clients have made.
-func (x examination) sumLabels(ctx context.Context, sums map[string]int64) error {
+func (x examination) sumLabels(ctx context.Context, sums map[bus.ClientName]int64) error {
 	prefix := x.labels.Names("")
 	var lists []string
 	if err := x.Redis.EachKey(ctx, prefix+"*", func(page []string) error { lists = append(lists, page...); return nil }); err != nil {
@@ -326,7 +327,7 @@ func (x examination) sumLabels(ctx context.Context, sums map[string]int64) error
 	return nil
 }
 
-func (x examination) sumSome(ctx context.Context, machine machines.Name, names []string, sums map[string]int64) error {
+func (x examination) sumSome(ctx context.Context, machine machines.Name, names []string, sums map[bus.ClientName]int64) error {
 	records, metadata := make([]rdb.Reply[[]any], len(names)), make([]rdb.Reply[int64], len(names))
 	err := x.Redis.Reads(ctx, "sum up accounts", func(pipe rdb.Commands) {
 		for i, name := range names {
@@ -337,7 +338,7 @@ func (x examination) sumSome(ctx context.Context, machine machines.Name, names [
 	})
 	for i := range names {
 		if fields := records[i].Val(); err == nil && len(fields) == 3 && fields[0] != nil {
-			sums[string(makerOf(rdb.Text(fields[1])))] += labelstore.SizeOf(metadata[i].Val(), rdb.Integer(rdb.Text(fields[2]), 0))
+			sums[makerOf(rdb.Text(fields[1]))] += labelstore.SizeOf(metadata[i].Val(), rdb.Integer(rdb.Text(fields[2]), 0))
 		}
 	}
 	return err
