@@ -110,7 +110,7 @@ func (c *Clock) Agrees() bool {
 }
 
 // Measure compares the clock with Redis' clock, which ask returns in one round trip. It returns
-// the error of ask. While Redis is silent, nobody waits for it who only reads the clock.
+// the error of ask. Reading the clock does not wait for Redis.
 func (c *Clock) Measure(ask func() (time.Time, error)) error {
 	wall, began := c.wall(), c.mono()
 	redis, err := ask()

@@ -68,7 +68,7 @@ func newTables(o Options) tables {
 	return tables
 }
 
-// tables are those of subscribers, of topics, of job types, of state machines, and of clients.
+// tables show subscribers, topics, job types, state machines, and clients.
 type tables [5]*table
 
 // fill puts figures into the tables.

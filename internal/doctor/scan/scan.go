@@ -42,7 +42,7 @@ type Scan struct {
 	// Waiting is how many events are on their way to other partitions, by number of these.
 	Waiting map[string]int64
 
-	// Sizes are those of data of jobs and of metadata, in bytes, by key.
+	// Sizes are how many bytes the data of jobs and the metadata of labels have, by key.
 	Sizes map[string]int64
 
 	NotUIDs map[string]bool     // what the index of batches has beside UIDs

@@ -28,7 +28,7 @@ type slowService struct {
 	slow          atomic.Bool
 	asked, served atomic.Int64
 	quick         chan struct{}
-	once          sync.Once
+	heal          func() // makes it quick again
 }
 
 func newSlowService(t *testing.T) *slowService {
@@ -43,13 +43,11 @@ func newSlowService(t *testing.T) *slowService {
 		_, _ = io.WriteString(w, `{"status":"succeeded"}`)
 	}))
 	t.Cleanup(server.Close)
-	t.Cleanup(s.recover)
+	s.heal = sync.OnceFunc(func() { close(s.quick) })
+	t.Cleanup(s.heal)
 	s.url = server.URL + "/"
 	return s
 }
-
-// recover makes the service quick again.
-func (s *slowService) recover() { s.once.Do(func() { close(s.quick) }) }
 
 // wait waits until the service has done so much.
 func (s *slowService) wait(t *testing.T, served int64) {
@@ -64,7 +62,7 @@ type neighbour struct {
 	send  func(b *bustest.Bus, token string, n int)
 }
 
-// neighbours have all threads of a kind ask their service, if nobody hinders them.
+// neighbours have all threads of a kind ask their service, unless the bus prevents it.
 var neighbours = map[string]neighbour{
 	"a subscriber of many lanes": {
 		begin: func(b *bustest.Bus, token, url string) {
@@ -227,7 +225,7 @@ func TestSlowNeighboursLeaveThreads(t *testing.T) {
 			for _, kind := range slow {
 				assert.EqualValues(t, littleWork, services[kind].served.Load(), "it was slow all the time")
 				t.Logf("%s holds %d threads of 32", kind, services[kind].asked.Load()-littleWork)
-				services[kind].recover()
+				services[kind].heal()
 			}
 			for _, kind := range slow {
 				services[kind].wait(t, littleWork+muchWork)

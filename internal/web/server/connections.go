@@ -36,7 +36,7 @@ type Connections struct {
 type peer struct {
 	address netip.Prefix
 	open    int
-	idle    list.List // as that of Connections
+	idle    list.List // as in Connections
 }
 
 type openConn struct {

@@ -6,8 +6,8 @@
 --          for never)
 -- Returns  {1, job, ...}: {its attempts, its sequence (text)} of a job that was added, any other as
 --          show_job; {0, 'unknown type'}; {0, 'not client'}; {0, 'archived', index};
---          {0, 'other type', index}; {0, 'too large', index}, from 0; {0, 'account full', ...} that
---          of the type's owner
+--          {0, 'other type', index}; {0, 'too large', index}, from 0; {0, 'account full', ...}: the
+--          account of the type's owner
 -- Keeps    a job in the queue's index, in its type's list and in one state
 -- Cost     commands: 6, those of add_jobs, and 5 for each job that is there
 local name, now, bytes = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])

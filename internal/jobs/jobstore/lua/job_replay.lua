@@ -3,7 +3,7 @@
 -- ARGV     1 namespace, 2 id, 3 type, may be empty, 4 id of the copy, 5 now (µs), 6 the client, ''
 --          for root
 -- Returns  {1, the copy, as show_job}; {0, 'unknown'}; {0, 'not client'}; {0, 'queued'};
---          {0, 'unknown type'}; {0, 'account full', ...} that of the type's owner
+--          {0, 'unknown type'}; {0, 'account full', ...}: the account of the type's owner
 local job, now = read_job(ARGV[2]), tonumber(ARGV[5])
 if not job or redis.call('EXISTS', data_of(job)) == 0
   or (ARGV[3] ~= '' and job.type ~= ARGV[3]) then

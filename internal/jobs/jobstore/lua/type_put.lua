@@ -5,7 +5,7 @@
 --          ('set'), has none ('none'), or has the one that it had ('kept'), 7 its owner, '' for
 --          root, 8 max types of that, 9.. fields and values
 -- Returns  {1}; {0, 'exists'}, {0, 'too many'}, {0, 'client has many'}, {0, 'changed'} by somebody
---          else, {0, 'unknown'}, {0, 'account full', ...} that of its owner
+--          else, {0, 'unknown'}, {0, 'account full', ...}: its owner's account
 -- Keeps    a type in the set of types and in its owner's, one with a schedule in that of schedules
 local name, revision, now, owner = ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[7]
 local found = redis.call('HMGET', type_key(name), 'revision', 'deleted', 'url', 'paused', 'owner',

@@ -5,8 +5,8 @@
 --          9 how the move is published (see tell), 10 traceparent or '', 11 hops (see note_hops),
 --          12 the client that makes it, '' for root
 -- Returns  {1}; {0, 'exists'}, {0, 'deleted'}, {0, 'changed'} (the definitions), {0, 'closing'} if
---          other definitions without that state are about to come, {0, 'account full', ...} that of
---          the client
+--          other definitions without that state are about to come, {0, 'account full', ...}: the
+--          client's account
 -- Keeps    a label that is not deleted in the list of one state, and of its machine
 local machine, name, now, state = ARGV[2], ARGV[3], ARGV[4], ARGV[6]
 if not definitions_are(ARGV[5]) then return { 0, 'changed' } end

@@ -5,7 +5,7 @@
 --          '1' if the gate is evaluated again each minute until it opens, 10 traceparent or '', 11
 --          hops (see note_hops), 12 why the label is errored since now, '' if not, 13 now (ms)
 -- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'changed'} if one of these is another,
---          {0, 'account full', ...} that of the client that made it
+--          {0, 'account full', ...}: the account of the client that made it
 local machine, name, trigger = ARGV[2], ARGV[3], ARGV[8]
 local label = read_label(machine, name)
 local refusal = refusal_of(label)
