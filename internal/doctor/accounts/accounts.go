@@ -135,8 +135,8 @@ func (x examination) fit() bool {
 	return rdb.Integer(x.Elements[key][account.FieldTotal], 0) == total
 }
 
-// addExpiring adds what accounts say that Redis removes by itself. Only they say it, so it cannot be
-// compared: a damaged field counts as nothing, and workers remove it.
+// addExpiring adds what accounts say that Redis removes by itself. Only they say it, so it cannot
+// be compared: a damaged field counts as nothing, and workers remove it.
 func addExpiring(accounts map[string]string, sums map[bus.ClientName]int64) {
 	for field, said := range accounts {
 		if e, ok := account.ReadExpiring(field, said); ok && e.Client != "" {

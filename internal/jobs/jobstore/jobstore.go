@@ -24,9 +24,9 @@ import (
 var luaFiles embed.FS
 
 // What the account of a type's owner is charged, in bytes of Redis: for a job besides its data, and
-// for a type besides the data of its schedule. Data that jobs share is charged once. A queued job is in
-// four keys besides its own, an archived one takes a little less; a test compares both with what
-// Redis says.
+// for a type besides the data of its schedule. Data that jobs share is charged once. A queued job
+// is in four keys besides its own, an archived one takes a little less; a test compares both with
+// what Redis says.
 const (
 	JobBytes  = 900
 	TypeBytes = 600

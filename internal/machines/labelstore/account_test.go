@@ -106,8 +106,8 @@ func TestAFullAccount(t *testing.T) {
 	})
 }
 
-// TestADeletedLabelStaysInItsAccount until Redis removes what is left of it, so that labels that are made
-// and deleted do not fill Redis.
+// TestADeletedLabelStaysInItsAccount until Redis removes what is left of it, so that labels that
+// are made and deleted do not fill Redis.
 func TestADeletedLabelStaysInItsAccount(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
