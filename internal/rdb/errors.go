@@ -14,15 +14,20 @@ import (
 const Nil = redis.Nil
 
 // Answered reports whether Redis worked and answered the call that returned err: it succeeded, or
-// failed by itself, as a command on a key of another type does.
+// failed by itself, as a command on a key of another type does. Other error replies are refusals.
 func Answered(err error) bool { return state.Classify(err) == state.Answered }
 
 // HasCode reports whether err is an error that Redis answered with, which begins with a code, such
 // as NOSCRIPT.
 func HasCode(err error, code string) bool { return state.HasCode(err, code) }
 
-// Refusal returns the code with which Redis refused a call, such as READONLY; empty if it did not.
+// Refusal returns the code with which Redis refused a call, such as READONLY, or all that it said if
+// the code is none that is known; empty if it did not.
 func Refusal(err error) string { return state.Refusal(err) }
+
+// Lacks reports whether err says that this Redis, or the proxy before it, does not know a command,
+// or does not allow it to this user.
+func Lacks(err error) bool { return HasCode(err, "NOPERM") || state.Unknown(err) }
 
 // IsWrongType reports whether a key of another type refused a call, perhaps within a script, where
 // engines put the code into a sentence.

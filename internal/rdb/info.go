@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Memory is what Redis says about its memory.
@@ -59,7 +57,7 @@ type CPU struct{ User, System time.Duration }
 // not report it. It fails with [bus.ErrUnavailable].
 func (p *Partition) CPU(ctx context.Context) (CPU, error) {
 	fields, err := p.info(ctx, "cpu")
-	if err != nil && !Answered(err) {
+	if err != nil && !errors.Is(err, errNoInfo) {
 		return CPU{}, Wrap("cpu", err)
 	}
 	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
@@ -86,7 +84,7 @@ func (p *Partition) info(ctx context.Context, section string) (map[string]string
 	var reply Reply[string]
 	err := p.atHome(ctx, func(pipe Commands) { reply = pipe.Info(ctx, section) })
 	info := reply.Val()
-	if _, reply := errors.AsType[redis.Error](err); reply && (Answered(err) || HasCode(err, "NOPERM")) {
+	if Lacks(err) {
 		return nil, fmt.Errorf("%w: %w", errNoInfo, err)
 	}
 	if err != nil {

@@ -43,6 +43,36 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	assert.Equal(t, "result", unchanged.Text(0))
 }
 
+// TestADatabaseThatIsNotThereIsARefusal has Redis answer all that follows in words that are not known
+// here, which is no fault of the bus.
+func TestADatabaseThatIsNotThereIsARefusal(t *testing.T) {
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	away := func(o *rdb.Options) { o.URL = strings.Replace(o.URL, "?", "/99?", 1) }
+	p := server.Open(t, log.LogTo, away).Partition("")
+	script := rdb.NewScript(nil, `return 1`)
+	for range 5 {
+		assert.ErrorIs(t, rdb.Wrap("get", p.Get(t.Context(), "a").Err()), bus.ErrUnavailable)
+		assert.ErrorIs(t, rdb.Wrap("run", p.Run(t.Context(), script).Err()), bus.ErrUnavailable)
+		assert.ErrorIs(t, p.Client().Ping(t.Context()), bus.ErrUnavailable)
+	}
+	assert.Regexp(t, `^.*ERROR.*redis refuses calls.*DB index is out of range.*\n$`, log.String(), "it is logged once")
+}
+
+// TestACommandThatAProviderDisables shows that its arguments, which may be secrets, are not repeated.
+func TestACommandThatAProviderDisables(t *testing.T) {
+	server := rdbtest.Real(t, "--rename-command", "HGET", "", "--rename-command", "INFO", "")
+	var log rdbtest.Buffer
+	p := server.Open(t, log.LogTo).Partition("")
+	_, err := p.Memory(t.Context())
+	assert.ErrorIs(t, err, rdb.ErrMemoryUnknown)
+	assert.Empty(t, log.String(), "the bus does without INFO")
+	err = rdb.Wrap("get", p.HGet(t.Context(), "api_tokens", "demo--secret").Err())
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+	assert.NotContains(t, err.Error(), "secret")
+	assert.Regexp(t, `^.*ERROR.*redis refuses calls.*unknown command 'hget'"\n$`, log.String())
+}
+
 // TestACallThatRunsOutOfTimeIsNoOutage gives Redis less time than it takes.
 func TestACallThatRunsOutOfTimeIsNoOutage(t *testing.T) {
 	server := rdbtest.Real(t)

@@ -14,14 +14,16 @@ import (
 type Class int
 
 const (
-	// Answered: it works, even if the answer is an error of the call itself.
+	// Answered: it works, even if the answer is an error that only the call itself can be the reason
+	// of, as a command on a key of another type is.
 	Answered Class = iota
 	// Moved: it works, and the partition is at another node of the cluster.
 	Moved
 	// Abandoned: nothing, because the call was given up on our side.
 	Abandoned
 	// Refused: it works, but refuses some calls: it is full, read-only, without its replicas, or
-	// does not allow them to this user.
+	// does not allow them to this user. So is whatever else it answers that is no mistake of the
+	// call: providers and proxies have errors of their own, such as limits of requests.
 	Refused
 	// Unavailable: it cannot be reached, or is not ready for any call.
 	Unavailable
@@ -41,6 +43,14 @@ var (
 	// elsewhere: a partition of a cluster is on its way to another node, or held.
 	elsewhere = []string{"ASK", "CLOSED"}
 )
+
+// mistakes are parts of error replies that only the call, or the key that it meets, can be the reason
+// of. Scripts put them into the middle of their own message; " user_script:" begins what Lua itself
+// says, where "@user_script:" only names the place.
+var mistakes = []string{"WRONGTYPE", "NOSCRIPT", "CROSSSLOT", " user_script:", "Error compiling script", "syntax error",
+	"rong number of arg", "not an integer", "not a valid float", "not a float", "would overflow",
+	"would produce NaN", "not a number (NaN)", "no such key", "index out of range", "must be positive", "invalid cursor",
+	"invalid expire"}
 
 // ErrUnconfirmed says that a change may be lost if Redis fails over now.
 var ErrUnconfirmed = errors.New("too few replicas have confirmed the change")
@@ -71,8 +81,10 @@ func Classify(err error) Class {
 		return Refused
 	case slices.ContainsFunc(unready, has):
 		return Unavailable
+	case slices.ContainsFunc(mistakes, has):
+		return Answered
 	}
-	return Answered
+	return Refused
 }
 
 // HasCode reports whether err is an error that Redis answered with, which begins with a code.
@@ -87,14 +99,26 @@ func Mentions(err error, text string) bool {
 	return ok && strings.Contains(reply.Error(), text)
 }
 
-// Refusal returns the code with which Redis refused a call; empty if it did not.
+// Refusal returns the code with which Redis refused a call, or all that it said if the code is none
+// that is known; empty if it did not.
 func Refusal(err error) string {
 	for _, code := range refusals {
 		if Mentions(err, code) {
 			return code
 		}
 	}
+	if Unknown(err) {
+		return err.Error()
+	}
 	return ""
+}
+
+// Unknown reports whether Redis refused a call in words that are not known here, as one does that
+// lacks the command.
+func Unknown(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	has := func(code string) bool { return strings.Contains(reply.Error(), code) }
+	return ok && Classify(err) == Refused && !slices.ContainsFunc(refusals, has)
 }
 
 // Worst is the error of a pipeline: that of the first command that Redis did not answer, or

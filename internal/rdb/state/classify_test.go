@@ -19,13 +19,42 @@ func (reply) RedisError()     {}
 
 func TestClassify(t *testing.T) {
 	for err, want := range map[error]state.Class{
-		nil: state.Answered, redis.Nil: state.Answered, reply("WRONGTYPE x"): state.Answered, reply("ERR TASK 12"): state.Answered,
+		nil: state.Answered, redis.Nil: state.Answered, reply("WRONGTYPE x"): state.Answered, reply("ERR TASK 12"): state.Refused,
 		reply("MOVED 42 a:1"): state.Moved, reply("ASK 42 a:1"): state.Unavailable, reply("CLOSED the partition"): state.Unavailable,
 		reply("READONLY You"): state.Refused, reply("ERR Error running script: OOM command"): state.Refused,
 		state.ErrUnconfirmed: state.Refused, reply("CLUSTERDOWN x"): state.Unavailable, reply("TRYAGAIN x"): state.Unavailable,
 		context.Canceled: state.Abandoned, redis.ErrClosed: state.Abandoned, errors.New("EOF"): state.Unavailable,
 	} {
 		assert.Equal(t, want, state.Classify(err), err)
+	}
+}
+
+// TestUnknownRepliesAreRefusals has what Redis, its providers and proxies answer beside the known
+// codes. Only what the call itself or its key is the reason of is no refusal.
+func TestUnknownRepliesAreRefusals(t *testing.T) {
+	for _, text := range []string{
+		"ERR DB index is out of range", "ERR max requests limit exceeded. Limit: 500000, Usage: 500000.",
+		"ERR max daily request limit exceeded", "ERR unknown command 'EVALSHA'", "ERR unknown command `evalsha`",
+		"ERR Unknown Redis command called from script script: 1f, on @user_script:1.",
+		"ERR Error running script (call to f_1f): @user_script: 7: Unknown Redis command called from Lua script",
+		"ERR The user executing the script can't run this command or subcommand script: 1f, on @user_script:9.",
+		"ERR upstream failure", "upstream failure", "no upstream host", "ERR command is not allowed", "THROTTLED slow down",
+		"ERR Redis is configured to use a different number of slots", "NOGOODSLAVE x", "MISCONF Errors writing to the AOF file",
+	} {
+		assert.Equal(t, state.Refused, state.Classify(reply(text)), text)
+		assert.NotEmpty(t, state.Refusal(reply(text)), text)
+	}
+	for _, text := range []string{
+		"WRONGTYPE Operation against a key holding the wrong kind of value",
+		"WRONGTYPE Operation against a key holding the wrong kind of value script: 1f, on @user_script:12.",
+		"ERR user_script:1: attempt to compare nil with number script: 1f, on @user_script:1.",
+		"ERR Error running script (call to f_1f): @user_script:1: user_script:1: attempt to index a nil value",
+		"ERR value is not an integer or out of range", "ERR hash value is not an integer", "ERR value is not a valid float",
+		"ERR syntax error", "ERR wrong number of arguments for 'get' command", "NOSCRIPT No matching script. Please use EVAL.",
+		"ERR no such key", "CROSSSLOT Keys in request don't hash to the same slot", "ERR increment or decrement would overflow",
+	} {
+		assert.Equal(t, state.Answered, state.Classify(reply(text)), text)
+		assert.Empty(t, state.Refusal(reply(text)), text)
 	}
 }
 

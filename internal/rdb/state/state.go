@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -95,9 +97,53 @@ func (s *Connection) DialHook(next redis.DialHook) redis.DialHook {
 // ProcessHook is part of [redis.Hook].
 func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		s.observeCall(ctx, err)
+		err := withoutArguments(next(ctx, cmd))
+		cmd.SetErr(withoutArguments(cmd.Err()))
+		if !isOptional(cmd, err) {
+			s.observeCall(ctx, err)
+		}
 		return err
+	}
+}
+
+// optional commands are not in all that is called Redis, or not for every user. Whoever sends one
+// does without it.
+var optional = []string{"hello", "client", "info", "config", "cluster"}
+
+// isOptional reports whether a command failed with an error because this Redis lacks it.
+func isOptional(cmd redis.Cmder, err error) bool {
+	return err != nil && cmd.Err() == err && slices.Contains(optional, cmd.Name()) && Unknown(err)
+}
+
+// replyError is a reply of Redis without the arguments of the command.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+// RedisError makes it a [redis.Error].
+func (replyError) RedisError() {}
+
+// withoutArguments returns the error of a command that Redis does not know without the command's
+// arguments, which may be tokens. It returns all other errors as they are.
+func withoutArguments(err error) error {
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		if short, _, found := strings.Cut(reply.Error(), ", with args beginning with"); found {
+			return replyError(short)
+		}
+	}
+	return err
+}
+
+// complete gives the commands of a pipeline that failed their errors. If Redis refuses what makes a
+// connection, such as SELECT, the library fails no command: each would look as if it had succeeded.
+func complete(cmds []redis.Cmder, first error) {
+	sent := slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil })
+	for _, cmd := range cmds {
+		if sent {
+			cmd.SetErr(withoutArguments(cmd.Err()))
+		} else {
+			cmd.SetErr(first)
+		}
 	}
 }
 
@@ -105,8 +151,14 @@ func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // that is not there for one; whoever looks at that alone must see that a later command was refused.
 func (s *Connection) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := Worst(cmds, next(ctx, cmds))
-		s.observeCall(ctx, err)
+		first := withoutArguments(next(ctx, cmds))
+		if first != nil {
+			complete(cmds, first)
+		}
+		err := Worst(cmds, first)
+		if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return isOptional(cmd, err) }) {
+			s.observeCall(ctx, err)
+		}
 		return err
 	}
 }

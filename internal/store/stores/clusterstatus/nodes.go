@@ -113,7 +113,7 @@ func (n *Node) read(ctx context.Context, commands rdb.Commands) {
 	defer cancel()
 	info, err := commands.Info(ctx).Result()
 	switch {
-	case err != nil && !isRefusal(err):
+	case err != nil && !rdb.Lacks(err):
 		n.Reason = reason(err)
 		return
 	case err == nil:
@@ -129,10 +129,6 @@ func (n *Node) read(ctx context.Context, commands rdb.Commands) {
 		n.readMap(text)
 	}
 }
-
-// isRefusal is whether Redis has answered that it does not know a command, or that this user may
-// not run it.
-func isRefusal(err error) bool { return rdb.Answered(err) || rdb.HasCode(err, "NOPERM") }
 
 func (n *Node) set(name, value string) {
 	if value == "" {
