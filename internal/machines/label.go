@@ -31,6 +31,10 @@ func (n Name) Validate() error {
 	return nil
 }
 
+// IsReachable reports whether a URL can have the name as a part of its path: "." and ".." lead to
+// other paths of the service.
+func (n Name) IsReachable() bool { return n != "." && n != ".." }
+
 // Validate returns a [bus.Invalid] unless n can name a label.
 func (n LabelName) Validate() error {
 	if n == "" || len(n) > MaxLabelNameLen || !isPlain(string(n)) {

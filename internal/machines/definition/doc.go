@@ -27,7 +27,7 @@
 // number at that path of the merged layers. There is no escape.
 //
 // YAML is read as version 1.2, but yes, no, on and off without quotes are booleans, as in 1.1, and
-// so is the merge key <<. Nothing in a file is run: tags are refused but those of plain values.
+// so is the merge key <<, of which a later line wins. Nothing in a file is run: tags are refused but those of plain values.
 package definition
 
 import (
@@ -92,4 +92,14 @@ type loader struct {
 	*document.Document
 	// applied is whether the definition was applied before.
 	applied bool
+}
+
+// refuseNew reports what earlier versions of this program did not refuse: of a definition that was
+// applied, it is a warning.
+func (l *loader) refuseNew(at document.Place, format string, args ...any) {
+	if l.applied {
+		l.Warn(at, format, args...)
+	} else {
+		l.Refuse(at, format, args...)
+	}
 }

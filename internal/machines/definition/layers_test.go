@@ -1,11 +1,14 @@
 package definition_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 
 	"routemaster/internal/machines/definition"
 )
@@ -107,6 +110,46 @@ func TestMergedRefuses(t *testing.T) {
 		var errs definition.Errors
 		require.ErrorAs(t, err, &errs, "%q", layers)
 		assert.Len(t, errs, 1)
+	}
+}
+
+// TestMergeKeys compares with what the original's loader makes of these: of several lines << the last
+// wins, of several maps in one the first, and a key of the map itself over all.
+func TestMergeKeys(t *testing.T) {
+	const maps = "placeholders: {a: &a {x: 1, y: 1, z: 1}, b: &b {x: 2, y: 2}, m: {z: 3, "
+	for lines, want := range map[string]string{
+		"<<: *a, <<: *b}": "{x: 2, y: 2, z: 3}", "<<: *b, <<: *a}": "{x: 1, y: 1, z: 3}",
+		"<<: [*a, *b]}": "{x: 1, y: 1, z: 3}", "<<: [*b, *a], <<: {y: 4}}": "{x: 2, y: 4, z: 3}",
+	} {
+		assert.Equal(t, mergedJSON(t, "placeholders: {a: {x: 1, y: 1, z: 1}, b: {x: 2, y: 2}, m: "+want+"}"), mergedJSON(t, maps+lines+"}"), lines)
+	}
+}
+
+// mergedJSON is a document after its merge keys, in an order of keys that does not depend on theirs.
+func mergedJSON(t *testing.T, text string) string {
+	t.Helper()
+	merged, err := definition.Merged(files(text, "{}")...)
+	require.NoError(t, err)
+	var decoded any
+	require.NoError(t, yaml.Unmarshal(merged, &decoded))
+	written, err := json.Marshal(decoded)
+	require.NoError(t, err)
+	return string(written)
+}
+
+// TestPreambles has what may stand before a document. Places of problems are those of the file.
+func TestPreambles(t *testing.T) {
+	machine := "state_machines: {m: {states: [{gate: g, exit_condition: x}]}}"
+	for preamble, lines := range map[string]int{
+		"%YAML 1.1\n---\n": 2, "%YAML 1.2\n---\n": 2, "%YAML 1.3 # new\r\n---\n": 2, "\ufeff": 0, "\ufeff%YAML 1.2\n---\n": 2,
+		"# first\n\n%TAG ! !x\n%YAML\t1.2 \n---\n": 5, "\ufeff# a comment\n": 1, "---\n": 1,
+	} {
+		got := problems(t, preamble+machine)
+		require.Len(t, got, 1, "%q: %q", preamble, got)
+		assert.Regexp(t, fmt.Sprintf(`^%d:\d+: exit_condition: `, 1+lines), got[0], "%q", preamble)
+	}
+	for _, preamble := range []string{"%YAML 2.0\n---\n", "%YAML 1.2\n%YAML 1.2\n---\n", "%YAML 1\n---\n", "{} %YAML 1.2\n---\n"} {
+		assert.Regexp(t, `this is not YAML|a file has one document`, problems(t, preamble+machine), "%q", preamble)
 	}
 }
 

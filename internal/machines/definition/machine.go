@@ -169,6 +169,9 @@ func (l *loader) machine(name, v *document.Value) *machines.Machine {
 	if err := m.Name.Validate(); err != nil {
 		l.Refuse(name.Place, "%s", err)
 	}
+	if !m.Name.IsReachable() {
+		l.refuseNew(name.Place, "a machine's name cannot be %s, which is another path in a URL: name it differently", m.Name)
+	}
 	o := l.mapping(v, "a machine is a map with states")
 	if o == nil {
 		return m

@@ -69,6 +69,8 @@ func TestRefusedDocuments(t *testing.T) {
 		"state_machines: {" + machine + ", " + machine + "}":               {`1:66: the key "m" is there twice, first in line 1`},
 		"state_machines: {? [a] : b}":                                      {"1:20: a key must be a string"},
 		"state_machines: {a/b: " + machine[3:] + "}":                       {"1:18: a machine's name is 1 to 128 characters"},
+		"state_machines: {..: " + machine[3:] + "}":                        {"1:18: a machine's name cannot be .., which is another path"},
+		"state_machines: {'.': " + machine[3:] + "}":                       {"1:18: a machine's name cannot be ."},
 		"state_machines: {\"\": " + machine[3:] + "}":                      {"1:18: a machine's name is"},
 		"state_machines: {\"a\\tb\": " + machine[3:] + "}":                 {"1:18: a machine's name is"},
 		"state_machines: {" + strings.Repeat("ä", 129) + machine[1:] + "}": {"1:18: a machine's name is"},
@@ -155,8 +157,8 @@ func TestRefusedStates(t *testing.T) {
 		"{action: a}": {"2:1: an action needs webhook", "2:1: an action needs next"},
 		"{action: a, webhook: '<label>', next: ~}": {"2:22: webhook must be an http or https URL", "2:39: an action needs next, which is null here"},
 		"{action: a, webhook: 'http://b', next: a, attempts: 0, backoff: 61m, timeout: 1}": {
-			"2:53: attempts must be an integer from 1 to 1000", "2:65: backoff must be a duration such as 10s, 5m or 1h, from 10ms to 1h", "2:79: timeout must be"},
-		"{action: a, webhook: 'http://b', next: a, attempts: 1001, gate_: x}": {"2:53: attempts must be", `2:59: an action has no key "gate_"`},
+			"2:10: actions lead in a circle", "2:53: attempts must be an integer from 1 to 1000", "2:65: backoff must be a duration such as 10s, 5m or 1h, from 10ms to 1h", "2:79: timeout must be"},
+		"{action: a, webhook: 'http://b', next: a, attempts: 1001, gate_: x}": {"2:10: actions lead in a circle", "2:53: attempts must be", `2:59: an action has no key "gate_"`},
 		"{action: a, webhook: 'http://b', next: a}":                           {"2:10: actions lead in a circle: a, a; put a gate into it"},
 	}.check(t, func(text string) string { return "state_machines: {m: {states: [\n" + text + "\n]}}" })
 }

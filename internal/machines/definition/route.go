@@ -6,16 +6,41 @@ import (
 	"routemaster/internal/machines"
 )
 
-// checkReachable refuses states to which no way leads from the first.
+// way is where a state leads, in what can be read of it.
+type way struct {
+	// from is empty if the state has no name that can be read.
+	from machines.StateName
+	to   []machines.StateName
+	// lost is whether the state may also lead anywhere else.
+	lost bool
+}
+
+// loseWay says that where the state leads that is being read cannot be read.
+func (r *stateReader) loseWay() { r.ways[len(r.ways)-1].lost = true }
+
+// checkReachable refuses states to which no way leads from the first. States whose names cannot be
+// read may be any that others lead to, so they are taken to be reached.
 func (r *stateReader) checkReachable() {
+	if len(r.ways) == 0 || r.ways[0].from == "" {
+		return
+	}
+	ways := map[machines.StateName][]way{}
+	for _, w := range r.ways {
+		ways[w.from] = append(ways[w.from], w)
+	}
 	reached := map[machines.StateName]bool{}
-	for ahead := []machines.StateName{r.machine.First().Name}; len(ahead) > 0; {
+	for ahead := []machines.StateName{"", r.machine.First().Name}; len(ahead) > 0; {
 		name := ahead[len(ahead)-1]
 		ahead = ahead[:len(ahead)-1]
-		if !reached[name] {
-			reached[name] = true
-			ahead = append(ahead, r.machine.State(name).Next.States()...)
+		for _, w := range ways[name] {
+			if w.lost {
+				return
+			}
+			if !reached[name] {
+				ahead = append(ahead, w.to...)
+			}
 		}
+		reached[name] = true
 	}
 	for _, s := range r.machine.States {
 		if !reached[s.Name] {
@@ -32,7 +57,7 @@ func (r *stateReader) checkLoops() {
 	var way []machines.StateName
 	var enter func(s *machines.State)
 	enter = func(s *machines.State) {
-		if s.Action == nil || left[s.Name] {
+		if s == nil || s.Action == nil || left[s.Name] { // nil if there is no such state, which is refused
 			return
 		}
 		for i, name := range way {

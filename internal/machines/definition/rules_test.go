@@ -72,6 +72,40 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestRoutesBesideOtherProblems wants all problems at once: where states lead is checked as far as it
+// can be read.
+func TestRoutesBesideOtherProblems(t *testing.T) {
+	gate := func(name, more string) string { return "{gate: " + name + ", " + more + "},\n" }
+	good, end, lone := gate("a", "exit_condition: true, next: b"), gate("b", "exit_condition: false"), gate("lone", "exit_condition: false")
+	const unreachable, circle = "no label can come to lone", "actions lead in a circle: x, x"
+	for text, want := range map[string][]string{
+		gate("a", "exit_condition: 'x =', next: b") + end + lone:                                      {"2:31: exit_condition", "4:8: " + unreachable},
+		gate("a", "exit_condition: true, extra: 1, next: b") + end + lone:                             {"2:33: a gate has no key", "4:8: " + unreachable},
+		gate("a", "exit_condition: true, next: nowhere") + lone:                                       {"2:39: there is no state", "3:8: " + unreachable},
+		good + gate("b", "exit_condition: '{placeholders.typo}'") + lone:                              {"3:28: there is nothing at", "4:8: " + unreachable},
+		good + end + "{action: x, webhook: no, next: x},\n" + lone:                                    {"4:10: no label can come to x", "4:10: " + circle, "4:22: webhook must be", "5:8: " + unreachable},
+		good + end + lone + gate("a-b", "exit_condition: true, next: b"):                              {"4:8: " + unreachable, "5:8: a state's name is"},
+		good + end + lone + gate("a-b", "exit_condition: true, next: lone"):                           {"5:8: a state's name is"},
+		gate("a", "exit_condition: true, next: '{placeholders.typo}'") + lone:                         {"2:40: there is nothing at"},
+		gate("a", "exit_condition: true, next: !include x") + lone:                                    {"2:39: a definition has no values"},
+		gate("a", "exit_condition: true, next: {type: other}") + lone:                                 {`2:46: next has no type "other"`},
+		gate("a", "exit_condition: true, next: {type: context, path: x, default: a}") + lone:          {"2:39: a context next needs destinations", "2:61: path: "},
+		"{action: x, webhook: 'https://a/', next: ~},\n" + lone:                                       {"2:42: an action needs next"},
+		good + gate("a", "exit_condition: true, next: lone") + end + lone:                             {"3:8: there are two states a"},
+		"{gate: 1, exit_condition: true, next: b},\n" + end + lone:                                    {"2:8: gate must be a string"},
+		good + end + "{},\n" + lone:                                                                   {"4:1: a state needs a name"},
+		gate("a", "exit_condition: true, next: {type: constant, state: b}, triggers: 1") + end + lone: {"2:77: triggers must be a list", "4:8: " + unreachable},
+	} {
+		t.Run(text, func(t *testing.T) {
+			got := problems(t, "state_machines: {m: {states: [\n"+text+"]}}")
+			require.Len(t, got, len(want), "%q", got)
+			for i := range got {
+				assert.True(t, strings.HasPrefix(got[i], want[i]), "%q begins with %q", got[i], want[i])
+			}
+		})
+	}
+}
+
 func TestTwoDestinationsForOneValue(t *testing.T) {
 	equal := func(a, b string) []string {
 		return problems(t, "state_machines: {m: {states: [{gate: g, exit_condition: true, next: {type: context, path: metadata.x, default: g, destinations: [\n"+

@@ -20,6 +20,8 @@ type stateReader struct {
 	places map[machines.StateName]document.Place
 	// targets are the states that others lead to.
 	targets []target
+	// ways are where each state leads, in the order of the list.
+	ways []way
 }
 
 type target struct {
@@ -27,10 +29,8 @@ type target struct {
 	name machines.StateName
 }
 
-// states reads all states, and checks how they lead to one another, unless one of them is wrong: it
-// is refused here, or was before, when it was read or its placeholders were replaced.
+// states reads all states, and checks how they lead to one another as far as that can be read.
 func (r *stateReader) states(v *document.Value) {
-	before := r.Refused()
 	items := r.list(v, "states")
 	switch n := len(items); {
 	case n > machines.MaxStates:
@@ -39,8 +39,10 @@ func (r *stateReader) states(v *document.Value) {
 		r.Refuse(v.Place, "a machine needs a state at least")
 	}
 	for _, item := range items {
+		r.ways = append(r.ways, way{})
 		if s := r.state(item); s != nil {
 			r.machine.States = append(r.machine.States, s)
+			r.ways[len(r.ways)-1].from = s.Name
 		}
 	}
 	for _, t := range r.targets {
@@ -48,10 +50,8 @@ func (r *stateReader) states(v *document.Value) {
 			r.Refuse(t.Place, "there is no state %q in this machine: %s", t.name, r.names())
 		}
 	}
-	if r.Refused() == before && len(items) > 0 && v.IsWhole() {
-		r.checkReachable()
-		r.checkLoops()
-	}
+	r.checkReachable()
+	r.checkLoops()
 }
 
 // names lists the states, if they are few.
@@ -70,12 +70,14 @@ func (r *stateReader) names() string {
 func (r *stateReader) state(v *document.Value) *machines.State {
 	o := r.mapping(v, "a state is a map with gate or action")
 	if o == nil {
+		r.loseWay()
 		return nil
 	}
 	gate, action := o.At("gate"), o.At("action")
 	switch {
 	case gate != nil && action != nil:
 		r.Refuse(action.Place, "a state is a gate or an action, and this is both: remove one")
+		r.loseWay()
 		return nil
 	case action != nil:
 		return r.action(v)
@@ -83,6 +85,7 @@ func (r *stateReader) state(v *document.Value) *machines.State {
 		return r.gate(v)
 	}
 	r.Refuse(v.Place, "a state needs a name: gate, if it waits for a condition, or action, if it calls a webhook")
+	r.loseWay()
 	return nil
 }
 
@@ -117,6 +120,7 @@ func (r *stateReader) gate(v *document.Value) *machines.State {
 	}
 	if next := o.At("next"); next != nil && next.Kind == document.Null && !next.Broken {
 		r.Refuse(next.Place, "next must not be null: leave it out if the gate is an end")
+		r.loseWay()
 	} else if next != nil {
 		s.Next = r.next(next)
 	}
@@ -182,11 +186,7 @@ func (l *loader) checkHost(v *document.Value, what string) {
 		return
 	}
 	at += len(scheme + "://")
-	report := l.Refuse
-	if l.applied {
-		report = l.Warn
-	}
-	report(l.Within(v, at), "%s must not have <label> before its path: a client would choose the host; "+
+	l.refuseNew(l.Within(v, at), "%s must not have <label> before its path: a client would choose the host; "+
 		"put it into the path, as in https://app.example/users/<label>", what)
 }
 
@@ -220,6 +220,7 @@ func (r *stateReader) checkFeed(v *document.Value, p condition.Path) {
 // next reads where labels go.
 func (r *stateReader) next(v *document.Value) *machines.Next {
 	if v == nil || v.Broken {
+		r.loseWay()
 		return nil
 	}
 	if v.Kind == document.String {
@@ -227,6 +228,7 @@ func (r *stateReader) next(v *document.Value) *machines.Next {
 	}
 	o := r.mapping(v, "next is the name of a state, or a map with type")
 	if o == nil {
+		r.loseWay()
 		return nil
 	}
 	o.what = "next"
@@ -234,6 +236,7 @@ func (r *stateReader) next(v *document.Value) *machines.Next {
 	name, ok := r.text(typed, "type")
 	switch {
 	case !ok:
+		r.loseWay()
 	case name == "constant":
 		o = r.object(v, "a constant next", "type", "state")
 		return &machines.Next{Default: r.target(o.need("state"), "state")}
@@ -241,6 +244,7 @@ func (r *stateReader) next(v *document.Value) *machines.Next {
 		return r.context(r.object(v, "a context next", "type", "path", "default", "destinations"))
 	default:
 		r.Refuse(typed.Place, "next has no type %q: it is constant or context", name)
+		r.loseWay()
 	}
 	return nil
 }
@@ -248,10 +252,15 @@ func (r *stateReader) next(v *document.Value) *machines.Next {
 // target reads the name of a state to go to.
 func (r *stateReader) target(v *document.Value, what string) machines.StateName {
 	name, ok := r.text(v, what)
-	if ok {
-		r.targets = append(r.targets, target{v.Place, machines.StateName(name)})
+	if !ok {
+		r.loseWay()
+		return ""
 	}
-	return machines.StateName(name)
+	t := target{v.Place, machines.StateName(name)}
+	r.targets = append(r.targets, t)
+	last := &r.ways[len(r.ways)-1]
+	last.to = append(last.to, t.name)
+	return t.name
 }
 
 // maxDestinations bounds a next, of which all values are compared with one another.
@@ -275,6 +284,9 @@ func (r *stateReader) context(o *object) *machines.Next {
 	}
 	all := o.need("destinations")
 	items := r.list(all, "destinations")
+	if items == nil {
+		r.loseWay()
+	}
 	if all != nil && all.Kind == document.List && (len(items) == 0 || len(items) > maxDestinations) {
 		r.Refuse(all.Place, "destinations are 1 to %d; these are %d", maxDestinations, len(items))
 		return n
@@ -288,6 +300,7 @@ func (r *stateReader) context(o *object) *machines.Next {
 func (r *stateReader) destination(n *machines.Next, v *document.Value) {
 	o := r.object(v, "a destination", "value", "state")
 	if o == nil {
+		r.loseWay()
 		return
 	}
 	d := machines.Destination{State: r.target(o.need("state"), "state")}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,7 +95,7 @@ func (d *Document) parse(file int) *Value {
 		d.Refuse(start, "a file has at most %d bytes, and this one %d: divide it", MaxBytes, len(content))
 		return nil
 	}
-	loader, err := yaml.NewLoader(bytes.NewReader(content))
+	loader, err := yaml.NewLoader(bytes.NewReader(asVersion11(content)))
 	var document yaml.Node
 	if err == nil {
 		err = loader.Load(&document)
@@ -114,6 +115,21 @@ func (d *Document) parse(file int) *Value {
 	}
 	c := converter{Document: d, file: file, open: map[*yaml.Node]bool{}}
 	return c.value(document.Content[0])
+}
+
+// versionDirective is the line %YAML 1.2 or the like, which may stand before the document.
+var versionDirective = regexp.MustCompile(`^(?:\x{feff}?(?:[ \t]*(?:#[^\r\n]*)?|%[^\r\n]*)[\r\n]+)*\x{feff}?%YAML[ \t]+1\.(\d)(?:[ \t]|[\r\n])`)
+
+// asVersion11 has a file call itself YAML 1.1, if it names another version 1: the library refuses
+// all others, but reads them alike. All else stays where it is.
+func asVersion11(content []byte) []byte {
+	at := versionDirective.FindSubmatchIndex(content)
+	if at == nil {
+		return content
+	}
+	content = bytes.Clone(content)
+	content[at[2]] = '1'
+	return content
 }
 
 // refuseYAML reports what is no YAML.
@@ -245,7 +261,7 @@ func (c *converter) entries(v *Value, n *yaml.Node) {
 			v.add(Entry{key, has})
 		}
 	}
-	for _, from := range merged {
+	for _, from := range slices.Backward(merged) { // of several lines the last wins
 		c.mergeKey(v, from)
 	}
 }
