@@ -51,6 +51,17 @@ chaos: redis ## Run the fault test under load and count; it takes CLUSTER=1, DUR
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s
 	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.duration $(DURATION)
 
+# Each target by itself, since go test takes one at a time. What fails is left in testdata/fuzz.
+FUZZ ?=
+
+.PHONY: fuzz
+fuzz: ## Look for inputs that break a fuzz target, of which make test runs the seeds; it takes FUZZ=Mutated, DURATION=60s
+	@grep -ro '^func Fuzz$(FUZZ)[A-Za-z]*' --include='*_test.go' client internal | sort | sed 's|/[^/]*:func | |' | \
+	while read -r folder target; do \
+		echo "$$target in $$folder, $(DURATION)"; \
+		go test ./$$folder -run '^$$' -fuzz "^$$target$$" -fuzztime $(DURATION) || exit 1; \
+	done
+
 .PHONY: shots
 shots: ## Write the pictures of the console for the README
 	go test ./internal/console/browser -run '^TestShots$$' -count 1 -shots $(CURDIR)/docs

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/machines/definition"
 )
 
 const everything = `
@@ -85,6 +87,49 @@ func TestBrokenValues(t *testing.T) {
 	for _, broken := range []string{"!unknown x", "[!unknown x]", "[!unknown {}, !unknown []]", "&self [*self]", "[{gate: a, exit_condition: true, next: {<<: !unknown x}}]"} {
 		assert.NotEmpty(t, problems(t, "state_machines: {m: {states: "+broken+"}}"), broken)
 	}
+}
+
+// tokens are what [mutate] takes out of a definition: keys, values, and what YAML makes them of.
+var tokens = regexp.MustCompile(`[^\s:\[\]{},]+|[\n:\[\]{},]`)
+
+// replacements are what it puts there, mostly what some step of the loader refuses.
+var replacements = strings.Split("\"{placeholders.typo}\"|{placeholders.host}|!unknown x|!include a.yaml|!!set {a}|!!binary aGk=|.nan|.inf|"+
+	"1e999|~||''|[]|{}|[a]|{a: b}|&x|*x|<<|{<<: !unknown x}|? [a] : b|\"\\0\"|.|..|true|99999999999999999999|<label>|metadata.x|feeds.x.y|"+
+	"gate|action|next|state|type|topic|metadata|first|{type: context}|\n|# ", "|")
+
+// mutate changes a definition as each three bytes say: where, and what stands there.
+func mutate(text string, choices []byte) string {
+	for ; len(choices) >= 3; choices = choices[3:] {
+		all := tokens.FindAllStringIndex(text, -1)
+		if len(all) == 0 {
+			return text
+		}
+		at := all[(int(choices[0])<<8+int(choices[1]))%len(all)]
+		text = text[:at[0]] + replacements[int(choices[2])%len(replacements)] + text[at[1]:]
+	}
+	return text
+}
+
+// FuzzMutated has definitions with one thing or several wrong. Whatever step refuses one, the steps
+// after it must not fail by what it left: a definition is loaded, or has problems.
+func FuzzMutated(f *testing.F) {
+	places := len(tokens.FindAllStringIndex(everything, -1))
+	for place := range places {
+		for replacement := range replacements {
+			if (place+replacement)%11 == 0 { // enough for each test run; the fuzzer finds the others
+				f.Add([]byte{byte(place >> 8), byte(place), byte(replacement)})
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		text := mutate(everything, choices[:min(len(choices), 30)])
+		_, warnings, err := definition.LoadApplied(files(text)[0])
+		refused := problems(t, text) != nil
+		assert.True(t, refused == (err != nil) || refused && len(warnings) > 0, text)
+		if _, err := definition.Merged(files(text, everything)...); err == nil {
+			_ = problems(t, text, everything)
+		}
+	})
 }
 
 // TestTooManyValues ends what may be read of a file in each of some places of a definition.
