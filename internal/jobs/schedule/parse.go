@@ -62,6 +62,8 @@ func Parse(expression, timezone string) (Schedule, error) {
 	if !ok {
 		return Schedule{}, errors.New("the schedule has to name its times")
 	}
+	// The library does so for * alone.
+	times.DowOrDom = !strings.HasPrefix(texts[2], "*") && !strings.HasPrefix(texts[4], "*")
 	s := Schedule{times: times, zone: zone, everyHour: times.Hour&allHours == allHours}
 	if s.times.Next(time.Unix(0, 0).UTC()).IsZero() {
 		return Schedule{}, errors.New("the schedule names a day that never comes: a month does not have it")
