@@ -54,6 +54,8 @@ type TypeInfo struct {
 	Owner     string    `json:"owner"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+	// NextAt is the next time of its schedule; zero without one.
+	NextAt time.Time `json:"next_at,omitzero"`
 	// HeldUntil is until when its jobs are held back, because the service asked for time; zero if they
 	// are not.
 	HeldUntil time.Time `json:"held_until,omitzero"`

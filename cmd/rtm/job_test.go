@@ -71,8 +71,8 @@ func TestJobTypes(t *testing.T) {
 		Clients: []string{"alice", "bob"},
 	}, made.Type)
 	b.rtm(t, "put", "ship")
-	assert.Equal(t, "ship\t1\t0\t0\ttrue\t2\tat_least_once\t3\t90000\t0\t0 6 * * *\tEurope/Berlin\thttps://ship.example/jobs\talice\t\talice,bob\n",
-		strings.Replace(b.rtm(t, "type", "list"), "\t1\t1\t0\t", "\t1\t0\t0\t", 1))
+	assert.Equal(t, "ship\t1\t0\t0\ttrue\t2\tat_least_once\t3\t90000\t0\t0 6 * * *\tEurope/Berlin\thttps://ship.example/jobs\talice\t\talice,bob\t"+
+		milliseconds(made.NextAt)+"\n", strings.Replace(b.rtm(t, "type", "list"), "\t1\t1\t0\t", "\t1\t0\t0\t", 1))
 
 	b.rtm(t, "type", "set", "ship", "--pull", "--schedule", "off", "--retention", "1h", "--clients", "off")
 	b.rtm(t, "type", "resume", "ship")
@@ -81,7 +81,7 @@ func TestJobTypes(t *testing.T) {
 	made.URL, made.Retention, made.Paused, made.Schedule, made.Timezone, made.ScheduleData = nil, new(int64(3600)), false, "", "", json.RawMessage("null")
 	made.Clients = nil
 	assert.Equal(t, made.Type, changed.Type, "the rest is as it was")
-	assert.Equal(t, []string{"ship", "ready", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "pull", "alice", "all"}, typeRow(changed))
+	assert.Equal(t, []string{"ship", "ready", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "-", "pull", "alice", "all"}, typeRow(changed))
 	held := changed
 	held.HeldUntil = time.UnixMilli(1_700_000_000_000)
 	assert.Equal(t, "held until "+clock(held.HeldUntil), typeRow(held)[1])

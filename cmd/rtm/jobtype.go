@@ -36,7 +36,8 @@ sent because the service asked for time (429 or 503).
 Without a terminal each type is a line with name, the numbers of jobs queued, waiting and in progress, paused (true or
 false), concurrency, strategy, attempts, timeout (ms), retention (s), schedule, time zone, where jobs are sent, who
 made the type, until when jobs are held back (ms since the Unix epoch, empty if they are not), and the clients that may
-use it (separated by commas, empty for all), separated by tabs.`,
+use it (separated by commas, empty for all), and the next time of the schedule (ms, empty without one), separated by
+tabs.`,
 		Example: "  rtm job type list -b @production\n  rtm job type list -b bus.example -t shop--1 --json",
 		Args:    arguments(0, 0),
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
@@ -50,7 +51,7 @@ use it (separated by commas, empty for all), separated by tabs.`,
 			}
 			return list{
 				json: asJSON, value: append([]jobs.TypeInfo{}, types...), empty: "There are no job types.",
-				header: []string{"TYPE", "STATE", "QUEUED", "WAITING", "IN PROGRESS", "CONCURRENCY", "ATTEMPTS", "STRATEGY", "TIMEOUT", "SCHEDULE", "SENT TO", "OWNER", "CLIENTS"},
+				header: []string{"TYPE", "STATE", "QUEUED", "WAITING", "IN PROGRESS", "CONCURRENCY", "ATTEMPTS", "STRATEGY", "TIMEOUT", "SCHEDULE", "NEXT", "SENT TO", "OWNER", "CLIENTS"},
 				rows:   table, plain: func(w io.Writer) error { return lines(w, rows) },
 			}.print(cmd.OutOrStdout())
 		}),
@@ -61,7 +62,7 @@ use it (separated by commas, empty for all), separated by tabs.`,
 
 // typeRow is a type as a terminal shows it.
 func typeRow(t jobs.TypeInfo) []string {
-	state, schedule := "ready", "-"
+	state, schedule, next := "ready", "-", "-"
 	switch {
 	case t.Paused:
 		state = "paused"
@@ -73,9 +74,10 @@ func typeRow(t jobs.TypeInfo) []string {
 		if t.Timezone != "" {
 			schedule += " " + t.Timezone
 		}
+		next = clock(t.NextAt)
 	}
 	row := append([]string{t.Name, state}, typeCounts(t)...)
-	return append(row, strconv.Itoa(t.Concurrency), strconv.Itoa(t.Attempts), t.Strategy, t.Timeout.Duration().String(), schedule, sentTo(t), t.Owner,
+	return append(row, strconv.Itoa(t.Concurrency), strconv.Itoa(t.Attempts), t.Strategy, t.Timeout.Duration().String(), schedule, next, sentTo(t), t.Owner,
 		cmp.Or(strings.Join(t.Clients, ", "), "all"))
 }
 
@@ -87,7 +89,8 @@ func typeLine(t jobs.TypeInfo) []string {
 	}
 	row := append([]string{t.Name}, typeCounts(t)...)
 	row = append(row, strconv.FormatBool(t.Paused), strconv.Itoa(t.Concurrency), t.Strategy, strconv.Itoa(t.Attempts))
-	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner, milliseconds(t.HeldUntil), strings.Join(t.Clients, ","))
+	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner, milliseconds(t.HeldUntil), strings.Join(t.Clients, ","),
+		milliseconds(t.NextAt))
 }
 
 func typeCounts(t jobs.TypeInfo) (cells []string) {

@@ -100,6 +100,15 @@ func (t *Type) validateTimes() error {
 	return nil
 }
 
+// NextTime returns the first time of the type's schedule after a time; zero if it has no schedule.
+func (t *Type) NextTime(after time.Time) time.Time {
+	times, err := schedule.Parse(t.Schedule, t.Timezone)
+	if err != nil { // also if it has none
+		return time.Time{}
+	}
+	return times.Next(after)
+}
+
 func (t *Type) validateSchedule() error {
 	const alone = "is of use only beside a schedule; send both or neither"
 	switch {

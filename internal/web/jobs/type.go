@@ -85,6 +85,8 @@ type typeView struct {
 	Paused    bool    `json:"paused"`
 	Schedule  *string `json:"schedule"`
 	Timezone  *string `json:"timezone"`
+	// NextAt is the next time of the schedule, even if the type is paused; null without a schedule.
+	NextAt *string `json:"next_at"`
 	// ScheduleData is left out in lists.
 	ScheduleData *jsontext.Value `json:"schedule_data,omitzero"`
 	// Clients is null if all may use it.
@@ -106,11 +108,11 @@ type countsView struct {
 	InProgress int64 `json:"in_progress"`
 }
 
-func viewType(t jobs.Type, counts jobs.Counts) typeView {
+func (h *Handlers) viewType(t jobs.Type, counts jobs.Counts) typeView {
 	view := typeView{
 		Name: t.Name, Strategy: t.Strategy, Attempts: t.Attempts, Concurrency: t.Concurrency, URL: &t.URL,
 		Timeout: t.Timeout.Milliseconds(), Retention: int64(t.Retention / time.Second), Paused: t.Paused,
-		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), Clients: t.Clients,
+		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), NextAt: rest.OrNull(timestamp(t.NextTime(h.Now()))), Clients: t.Clients,
 		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
 		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)), SkippedAt: rest.OrNull(timestamp(t.SkippedAt)), SkipReason: rest.OrNull(t.SkipReason),
 		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress},
@@ -133,7 +135,7 @@ func (h *Handlers) postType(w http.ResponseWriter, r *http.Request) {
 	}
 	h.config.Recorder.JobRequest(telemetry.Create, "created")
 	h.LogChange(r, "created a job type", typeField(t.Name))
-	rest.WriteJSON(w, http.StatusCreated, withData(viewType(t, jobs.Counts{}), t))
+	rest.WriteJSON(w, http.StatusCreated, withData(h.viewType(t, jobs.Counts{}), t))
 }
 
 // tooMany says of an error which limit for types it is about.
@@ -263,7 +265,7 @@ func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, e
 		if !counts[i].HeldUntil.After(now) { // the next job is sent: nothing is held back
 			counts[i].HeldUntil = time.Time{}
 		}
-		views[i] = viewType(t, counts[i])
+		views[i] = h.viewType(t, counts[i])
 	}
 	return views, nil
 }

@@ -47,6 +47,7 @@ type typeView struct {
 	CreatedAt    time.Time  `json:"created_at"`
 	UpdatedAt    time.Time  `json:"updated_at"`
 	HeldUntil    *time.Time `json:"held_until"`
+	NextAt       *string    `json:"next_at"`
 	Counts       struct {
 		Queued, Waiting int
 		InProgress      int `json:"in_progress"`
@@ -194,7 +195,7 @@ func TestATypeIsChanged(t *testing.T) {
 
 		same := change(alice, `{}`)
 		assert.WithinDuration(t, made.CreatedAt.Add(time.Hour), same.UpdatedAt, time.Minute)
-		same.UpdatedAt = made.UpdatedAt
+		same.UpdatedAt, same.NextAt = made.UpdatedAt, made.NextAt
 		assert.Equal(t, made, same)
 
 		changed := change(rootKey, `{"name":"a","attempts":9,"concurrency":1,"paused":true,"timeout":null,"retention":60}`)
@@ -249,6 +250,24 @@ func TestATypeWithoutItsServiceCanBePaused(t *testing.T) {
 	}))
 	assert.True(t, a.requireType(200, alice, "PATCH", "/v2/job-types/a", `{"paused":true}`).Paused)
 	assert.Equal(t, "/url", a.Problem(alice, "PATCH", "/v2/job-types/a", `{"url":""}`).Pointer)
+}
+
+// TestATypeSaysWhenItsScheduleComesNext, so that a rule can be checked; start is a Saturday.
+func TestATypeSaysWhenItsScheduleComesNext(t *testing.T) {
+	a := newJobs(t, rdbtest.Embedded(t))
+	for i, c := range []struct{ more, want string }{
+		{`,"schedule":"0 6 * * *"`, "2026-02-01T06:00:00.000000Z"},
+		{`,"schedule":"0 6 * * *","timezone":"Asia/Kolkata"`, "2026-02-01T00:30:00.000000Z"},
+		{`,"schedule":"0 0 */2 * mon","paused":true`, "2026-02-09T00:00:00.000000Z"},
+	} {
+		name := fmt.Sprint("next", i)
+		made := a.requireType(201, alice, "POST", "/v1/jobs", newType(name, `,"url":null`+c.more))
+		assert.Equal(t, &c.want, made.NextAt, c.more)
+		shown := a.requireType(200, alice, "GET", "/v2/job-types/"+name, "")
+		assert.Equal(t, &c.want, shown.NextAt, c.more)
+	}
+	changed := a.requireType(200, alice, "PATCH", "/v2/job-types/next0", `{"schedule":null}`)
+	assert.Nil(t, changed.NextAt)
 }
 
 // TestTypesAreListedInPages without the data of their schedules.
