@@ -21,8 +21,8 @@ func Answered(err error) bool { return state.Classify(err) == state.Answered }
 // as NOSCRIPT.
 func HasCode(err error, code string) bool { return state.HasCode(err, code) }
 
-// Refusal returns the code with which Redis refused a call, such as READONLY, or all that it said if
-// the code is none that is known; empty if it did not.
+// Refusal returns the code with which Redis refused a call, such as READONLY, or all that it said
+// if the code is not known; empty if it did not.
 func Refusal(err error) string { return state.Refusal(err) }
 
 // Lacks reports whether err says that this Redis, or the proxy before it, does not know a command,

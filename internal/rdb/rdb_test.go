@@ -43,8 +43,8 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	assert.Equal(t, "result", unchanged.Text(0))
 }
 
-// TestADatabaseThatIsNotThereIsARefusal has Redis answer all that follows in words that are not known
-// here, which is no fault of the bus.
+// TestADatabaseThatIsNotThereIsARefusal has Redis answer all that follows in words that are not
+// known here, which is no fault of the bus.
 func TestADatabaseThatIsNotThereIsARefusal(t *testing.T) {
 	server := rdbtest.Real(t)
 	var log rdbtest.Buffer
@@ -59,7 +59,7 @@ func TestADatabaseThatIsNotThereIsARefusal(t *testing.T) {
 	assert.Regexp(t, `^.*ERROR.*redis refuses calls.*DB index is out of range.*\n$`, log.String(), "it is logged once")
 }
 
-// TestACommandThatAProviderDisables shows that its arguments, which may be secrets, are not repeated.
+// TestACommandThatAProviderDisables shows that its arguments, which may be secrets, are not logged.
 func TestACommandThatAProviderDisables(t *testing.T) {
 	server := rdbtest.Real(t, "--rename-command", "HGET", "", "--rename-command", "INFO", "")
 	var log rdbtest.Buffer

@@ -3,8 +3,8 @@
 // An expression has five fields: minute (0-59), hour (0-23), day of the month (1-31), month (1-12
 // or jan-dec) and day of the week (0-7 or sun-sat; 0 and 7 are Sunday). A field is *, or numbers,
 // ranges and steps (5, 1-5, */15, 10-40/10) with commas between them; 22-2 and fri-mon go around.
-// If both days are given, a time comes on either; if one of them begins with *, on days that are both.
-// This is as in crontab(5).
+// If both days are given, a time comes on either; if one of them begins with *, on days that are
+// both. This is as in crontab(5).
 //
 // Where clocks are changed, a schedule follows the clock on the wall: a time that comes twice
 // counts the first time, and a time that is left out counts as the moment of the change. One for

@@ -27,7 +27,8 @@
 // number at that path of the merged layers. There is no escape.
 //
 // YAML is read as version 1.2, but yes, no, on and off without quotes are booleans, as in 1.1, and
-// so is the merge key <<, of which a later line wins. Nothing in a file is run: tags are refused but those of plain values.
+// so is the merge key <<, of which a later line wins. Nothing in a file is run: tags are refused
+// but those of plain values.
 package definition
 
 import (

@@ -113,8 +113,8 @@ func TestMergedRefuses(t *testing.T) {
 	}
 }
 
-// TestMergeKeys compares with what the original's loader makes of these: of several lines << the last
-// wins, of several maps in one the first, and a key of the map itself over all.
+// TestMergeKeys compares with what the original's loader makes of these: of several lines << the
+// last wins, of several maps in one the first, and a key of the map itself over all.
 func TestMergeKeys(t *testing.T) {
 	const maps = "placeholders: {a: &a {x: 1, y: 1, z: 1}, b: &b {x: 2, y: 2}, m: {z: 3, "
 	for lines, want := range map[string]string{
@@ -125,7 +125,7 @@ func TestMergeKeys(t *testing.T) {
 	}
 }
 
-// mergedJSON is a document after its merge keys, in an order of keys that does not depend on theirs.
+// mergedJSON is a document after its merge keys, with all keys sorted.
 func mergedJSON(t *testing.T, text string) string {
 	t.Helper()
 	merged, err := definition.Merged(files(text, "{}")...)

@@ -72,8 +72,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRoutesBesideOtherProblems wants all problems at once: where states lead is checked as far as it
-// can be read.
+// TestRoutesBesideOtherProblems wants all problems at once: where states lead is checked as far as
+// it can be read.
 func TestRoutesBesideOtherProblems(t *testing.T) {
 	gate := func(name, more string) string { return "{gate: " + name + ", " + more + "},\n" }
 	good, end, lone := gate("a", "exit_condition: true, next: b"), gate("b", "exit_condition: false"), gate("lone", "exit_condition: false")

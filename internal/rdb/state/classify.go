@@ -44,9 +44,9 @@ var (
 	elsewhere = []string{"ASK", "CLOSED"}
 )
 
-// mistakes are parts of error replies that only the call, or the key that it meets, can be the reason
-// of. Scripts put them into the middle of their own message; " user_script:" begins what Lua itself
-// says, where "@user_script:" only names the place.
+// mistakes are parts of error replies of which only the call, or the key that it meets, can be the
+// reason. Scripts put them into the middle of their own message; " user_script:" begins what Lua
+// itself says, where "@user_script:" only names the place.
 var mistakes = []string{"WRONGTYPE", "NOSCRIPT", "CROSSSLOT", " user_script:", "Error compiling script", "syntax error",
 	"rong number of arg", "not an integer", "not a valid float", "not a float", "would overflow",
 	"would produce NaN", "not a number (NaN)", "no such key", "index out of range", "must be positive", "invalid cursor",
