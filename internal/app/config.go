@@ -1,16 +1,12 @@
 package app
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/joho/godotenv"
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
@@ -123,10 +119,9 @@ func LookupEnv() (lookup func(name string) string, err error) {
 
 // readEnv is [LookupEnv]; it also returns the .env file.
 func readEnv() (lookup func(name string) string, file map[string]string, err error) {
-	file, err = godotenv.Read(".env")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		// The error would quote the file, and with it secrets.
-		return nil, nil, &ConfigError{errors.New("the .env file cannot be read: it must have lines like NAME=value")}
+	file, err = readEnvFile()
+	if err != nil {
+		return nil, nil, &ConfigError{err}
 	}
 	for name, value := range file {
 		if _, ok := os.LookupEnv(name); !ok && strings.HasPrefix(name, "OTEL_") {

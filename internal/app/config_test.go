@@ -159,6 +159,31 @@ func TestTheEnvironmentWinsOverTheFile(t *testing.T) {
 	assert.NotContains(t, err.Error(), "assignment", "the file's lines may be secret")
 }
 
+func TestDollarsInTheFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for line, want := range map[string]string{
+		`ROUTEMASTER_ROOT_KEY='Sup3r$ECRET'`: "Sup3r$ECRET", `ROUTEMASTER_ROOT_KEY=Sup3r\$ECRET`: "Sup3r$ECRET", `ROUTEMASTER_ROOT_KEY="Sup3r\$ECRET"`: "Sup3r$ECRET",
+		`ROUTEMASTER_ROOT_KEY=Sup3r$ecret$`: "Sup3r$ecret$", `ROUTEMASTER_ROOT_KEY='a\$B'`: `a\$B`, `ROUTEMASTER_ROOT_KEY="a $ b" # $X`: "a $ b",
+		"KEY=x\nROUTEMASTER_ROOT_KEY=a$KEY-${KEY}": "ax-x", "\ufeffROUTEMASTER_ROOT_KEY=marked": "marked",
+	} {
+		require.NoError(t, os.WriteFile(".env", []byte(line+"\nOTHER=1\n"), 0o600))
+		lookup, err := app.LookupEnv()
+		require.NoError(t, err, line)
+		assert.Equal(t, want, lookup("ROUTEMASTER_ROOT_KEY"), line)
+	}
+	for _, line := range []string{
+		"ROUTEMASTER_ROOT_KEY=Sup3r$ECRET", `ROUTEMASTER_ROOT_KEY="Sup3r$ECRET"`, "ROUTEMASTER_ROOT_KEY=a${ECRET}b", "ROUTEMASTER_ROOT_KEY=a$(ECRET)",
+		"ROUTEMASTER_ROOT_KEY=a$1b", "ROUTEMASTER_ROOT_KEY=$ECRET\nECRET=below", "ECRET=\nROUTEMASTER_ROOT_KEY=a$ECRET",
+	} {
+		require.NoError(t, os.WriteFile(".env", []byte("OTHER=1\n"+line+"\n"), 0o600))
+		_, err := app.LookupEnv()
+		var wrong *app.ConfigError
+		require.ErrorAs(t, err, &wrong, line)
+		assert.Contains(t, err.Error(), "ROUTEMASTER_ROOT_KEY of the .env file has a $", line)
+		assert.NotContains(t, err.Error(), "ECRET", line)
+	}
+}
+
 func TestConfigOfTheExceptionService(t *testing.T) {
 	license := strings.Repeat("a1", 20)
 	for _, c := range []struct{ service, url string }{
