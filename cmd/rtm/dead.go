@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client/subscriber"
+	"routemaster/internal/bus"
 )
 
 func newDeadCommand() *cobra.Command {
@@ -66,8 +67,7 @@ func pointInTime(text string, now time.Time) (at time.Time, ok bool) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return now.Add(-ago), true
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	return at, err == nil
+	return bus.ParseTime(text)
 }
 
 func newDeadListCommand(about *subscriberFlags) *cobra.Command {

@@ -17,6 +17,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // maxChunkBytes is the maximum size of a chunk's lines, and of one line, in bytes. Encoding a line
@@ -105,7 +106,11 @@ func (c *chunker) read() (*chunk, error) {
 func (c *chunker) peek() (*parsed, error) {
 	for c.next == nil && c.scanner.Scan() {
 		c.line++
-		text := bytes.TrimSpace(c.scanner.Bytes())
+		text := c.scanner.Bytes()
+		if c.line == 1 {
+			text = bytes.TrimPrefix(text, []byte("\ufeff"))
+		}
+		text = bytes.TrimSpace(text)
 		if len(text) == 0 {
 			continue
 		}
@@ -132,7 +137,7 @@ func parseLine(text []byte, topic string) (client.Event, error) {
 		Topic     string         `json:"topic"`
 		Type      string         `json:"type"`
 		URL       string         `json:"url"`
-		Timestamp *int64         `json:"timestamp"`
+		Timestamp jsontext.Value `json:"timestamp"`
 		Data      jsontext.Value `json:"data"`
 	}
 	if err := json.Unmarshal(text, &line, json.RejectUnknownMembers(true)); err != nil {
@@ -155,8 +160,12 @@ func parseLine(text []byte, topic string) (client.Event, error) {
 		return client.Event{}, err
 	}
 	event := client.Event{Topic: topic, Type: kind, URL: line.URL, Data: stdjson.RawMessage(line.Data)}
-	if line.Timestamp != nil {
-		event.Timestamp = time.UnixMilli(*line.Timestamp)
+	if line.Timestamp != nil && line.Timestamp.Kind() != 'n' {
+		ms, ok := wire.ParseInteger(string(line.Timestamp))
+		if !ok {
+			return client.Event{}, errors.New("timestamp must be an integer of at most 64 bits, in ms since the Unix epoch")
+		}
+		event.Timestamp = time.UnixMilli(ms)
 	}
 	return event, nil
 }

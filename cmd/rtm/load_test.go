@@ -61,6 +61,28 @@ func TestChunksAreConsecutiveLinesOfOneTopic(t *testing.T) {
 	assert.Equal(t, []int{client.MaxBulk + 5}, all[2].lines, "empty lines count")
 }
 
+// TestALineIsAnEventAsTheAPITakesIt, in all the ways in which that takes numbers and null.
+func TestALineIsAnEventAsTheAPITakesIt(t *testing.T) {
+	event := func(more string) string {
+		return `{"topic":"cats","type":"update","url":"https://x.example/1"` + more + "}\n"
+	}
+	for more, want := range map[string]int64{
+		`,"timestamp":1795302000000`: 1795302000000, `,"timestamp":1795302000000.0`: 1795302000000, `,"timestamp":1.795302e12`: 1795302000000,
+		`,"timestamp":0`: 0, `,"timestamp":-7.00`: -7, `, "timestamp" : 70e-1 `: 7,
+	} {
+		events := chunksOf(t, event(more), "", "")[0].events
+		assert.True(t, time.UnixMilli(want).Equal(events[0].Timestamp), "%s: %v", more, events[0].Timestamp)
+	}
+	for _, more := range []string{"", `,"timestamp":null`, `,"data":null`} {
+		assert.Zero(t, chunksOf(t, event(more), "", "")[0].events[0].Timestamp, more)
+	}
+	assert.Len(t, chunksOf(t, "\ufeff"+event("")+"\r\n"+event(""), "", "")[0].events, 2, "a byte order mark")
+	for _, text := range []string{event(`,"timestamp":1.5`), event(`,"timestamp":"1"`), event(`,"timestamp":1e19`), event(`,"timestamp":true`), event("") + "\ufeff" + event("")} {
+		_, err := newChunker(strings.NewReader(text), "", "").read()
+		assert.Error(t, err, text)
+	}
+}
+
 func TestChunksStayBelowTheBusLimit(t *testing.T) {
 	// Each of these characters takes 3 bytes in the file and 6 when it is written anew.
 	line := `{"type":"noop","url":"https://x.example/","data":"` + strings.Repeat("\u2028", 1000) + `"}` + "\n"

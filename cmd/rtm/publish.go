@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/internal/bus"
 )
 
 // eventWords are the words for event types: the Ruby client's first, then the bus's own.
@@ -114,7 +115,7 @@ func readEvent(args []string, data, timestamp string) (client.Event, error) {
 	}
 	if ms, err := strconv.ParseInt(timestamp, 10, 64); err == nil {
 		event.Timestamp = time.UnixMilli(ms)
-	} else if event.Timestamp, err = time.Parse(time.RFC3339, timestamp); err != nil {
+	} else if event.Timestamp, ok = bus.ParseTime(timestamp); !ok {
 		return event, wrongFlag("timestamp", "in ms since the Unix epoch, or like 2026-01-31T12:00:00Z")
 	}
 	return event, nil

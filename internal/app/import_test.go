@@ -30,7 +30,7 @@ var plan = []room{
 	{"overview", "bus"},
 	{"format", ""},
 	{"jobs", "bus"},
-	{"machines/condition", ""},
+	{"machines/condition", "bus"},
 	{"machines", "bus machines/condition"},
 	{"machines/definition", "bus machines machines/condition"},
 	{"machines/graph", "machines"},
@@ -75,7 +75,7 @@ var plan = []room{
 	{"console/gzipped", ""},
 	{"web/auth", "bus"},
 	{"web", "web/auth bus account overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
-	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
+	{"web/webtest", "bus jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped web/auth"},
 	{"console/consoletest", "bus wire overview rdb seal store store/storetest machines/labelstore machines/runner machines/machinestest outbound web web/webtest console"},
@@ -90,7 +90,7 @@ var plan = []room{
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "client bus format rdb jobs machines machines/condition machines/definition machines/graph store doctor migrate move telemetry terminal app top tail bench"},
+	{"cmd/rtm", "client bus format wire rdb jobs machines machines/condition machines/definition machines/graph store doctor migrate move telemetry terminal app top tail bench"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those

@@ -197,7 +197,7 @@ func (p *parser) timestamp(e *bus.Event) error {
 	case kind != '0':
 		return p.invalid("timestamp", "must be an integer")
 	}
-	ms, ok := parseInteger(number)
+	ms, ok := ParseInteger(number)
 	if !ok {
 		return p.invalid("timestamp", "must be an integer of at most 64 bits")
 	}

@@ -8,9 +8,9 @@ import (
 // maxDigits is the maximum number of digits of an integer of 64 bits.
 const maxDigits = 19
 
-// parseInteger parses a JSON number exactly, if it is an integer of 64 bits, however it is
+// ParseInteger parses a JSON number exactly, if it is an integer of 64 bits, however it is
 // written: 7, 7.0 or 0.7e1.
-func parseInteger(text string) (n int64, ok bool) {
+func ParseInteger(text string) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true
 	}

@@ -114,12 +114,12 @@ func TestParseInteger(t *testing.T) {
 		"0": 0, "-0": 0, "7": 7, "7.0": 7, "0.7e1": 7, "-70E-1": -7, "1795302000000.0": 1_795_302_000_000, "0e999": 0, "0.0": 0, "1e18": 1e18,
 		"9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63, "922337203685477580.7e1": 1<<63 - 1,
 	} {
-		got, ok := parseInteger(text)
+		got, ok := ParseInteger(text)
 		assert.True(t, ok, text)
 		assert.Equal(t, want, got, text)
 	}
 	for _, text := range []string{"0.5", "1e19", "15e-1", "9223372036854775808", "9223372036854775808.0", "1e999999999999999999999"} {
-		_, ok := parseInteger(text)
+		_, ok := ParseInteger(text)
 		assert.False(t, ok, text)
 	}
 }

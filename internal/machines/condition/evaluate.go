@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines/condition/value"
 )
 
@@ -190,8 +191,8 @@ func (n phrase) passed(e *evaluation) (bool, error) {
 		return false, e.fail(n.left, "%s is not a duration", value.Kind(seconds))
 	}
 	if text, ok := since.(string); ok {
-		var t time.Time
-		if err := t.UnmarshalText([]byte(text)); err != nil {
+		t, ok := bus.ParseTime(text)
+		if !ok {
 			return false, e.fail(n.right, "%q is not a timestamp in the format of RFC 3339, such as 2026-11-23T18:30:00Z",
 				cut(text, maxSpan))
 		}

@@ -35,14 +35,20 @@ type sentJob struct {
 	ExpiresAt *string        `json:"expires_at"`
 }
 
+// clockTolerance is how far clients' clocks may be ahead of or behind the bus's.
+const clockTolerance = time.Minute
+
 // read returns the job, whose id is read by a function. The pointer is where it is in the request.
-func (s *sentJob) read(pointer string, readID func() (jobs.ID, error)) (job jobs.NewJob, err error) {
+func (s *sentJob) read(now time.Time, pointer string, readID func() (jobs.ID, error)) (job jobs.NewJob, err error) {
 	job.Data = s.Data
 	if job.RunAfter, err = readTime(pointer+"/run_after", s.RunAfter); err != nil {
 		return job, err
 	}
 	if job.ExpiresAt, err = readTime(pointer+"/expires_at", s.ExpiresAt); err != nil {
 		return job, err
+	}
+	if !job.ExpiresAt.IsZero() && now.Sub(job.ExpiresAt) > clockTolerance {
+		return job, bus.Invalidf(pointer+"/expires_at", "is in the past, so that the job would never run: leave it out, or send a later time")
 	}
 	if s.Data == nil {
 		return job, missing(pointer+"/data", "any JSON value, null included")
@@ -67,7 +73,8 @@ func readTime(pointer string, text *string) (t time.Time, err error) {
 	if text == nil {
 		return t, nil
 	}
-	if err := t.UnmarshalText([]byte(*text)); err != nil {
+	t, ok := bus.ParseTime(*text)
+	if !ok {
 		return t, bus.Invalidf(pointer, "must be a time as in RFC 3339, such as 2026-01-31T18:00:00.000Z")
 	}
 	if first := time.UnixMilli(1); t.Before(first) {
@@ -85,7 +92,7 @@ func (h *Handlers) putJob(w http.ResponseWriter, r *http.Request) {
 	err := h.ReadJSON(w, r, maxJobBody, &sent)
 	var job jobs.NewJob
 	if err == nil {
-		job, err = sent.read("", func() (jobs.ID, error) {
+		job, err = sent.read(h.Now(), "", func() (jobs.ID, error) {
 			if chi.URLParam(r, "id") == randomID {
 				return jobs.NewID(), nil
 			}
@@ -134,7 +141,7 @@ func (h *Handlers) postJobs(w http.ResponseWriter, r *http.Request) {
 	err := h.ReadJSON(w, r, rest.MaxLongBody, &sent)
 	var list []jobs.NewJob
 	if err == nil {
-		list, err = sent.read()
+		list, err = sent.read(h.Now())
 	}
 	var queued []jobs.Job
 	if err == nil {
@@ -151,13 +158,13 @@ func (h *Handlers) postJobs(w http.ResponseWriter, r *http.Request) {
 }
 
 // read returns the jobs.
-func (s sentJobs) read() ([]jobs.NewJob, error) {
+func (s sentJobs) read(now time.Time) ([]jobs.NewJob, error) {
 	if len(s) == 0 {
 		return nil, bus.Invalidf("", "the array is empty; send 1 to %d jobs", jobs.MaxBulk)
 	}
 	list, at := make([]jobs.NewJob, len(s)), map[jobs.ID]int{}
 	for i := range s {
-		job, err := s[i].read(pointerTo(i), func() (jobs.ID, error) { return s[i].readID(pointerTo(i) + "/id") })
+		job, err := s[i].read(now, pointerTo(i), func() (jobs.ID, error) { return s[i].readID(pointerTo(i) + "/id") })
 		if err != nil {
 			return nil, err
 		}

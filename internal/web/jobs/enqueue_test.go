@@ -50,8 +50,8 @@ func TestAJobIsEnqueued(t *testing.T) {
 		}
 		assert.Len(t, random, 2)
 		a.require(202, "PUT", "/v1/jobs/ship/"+jobID(2), `{"data":`+dataOf(jobs.MaxData)+`}`)
-		past := a.require(202, "PUT", "/v1/jobs/ship/"+jobID(3), `{"data":1,"expires_at":"0001-01-01T00:00:00Z"}`)
-		assert.Contains(t, past, `"expires_at":"1970-01-01T00:00:00.001000Z"`)
+		past := a.require(202, "PUT", "/v1/jobs/ship/"+jobID(3), `{"data":1,"run_after":"0001-01-01t00:00:00z","expires_at":"2026-01-31T17:59:30Z"}`)
+		assert.Contains(t, past, `"run_after":"1970-01-01T00:00:00.001000Z","expires_at":"2026-01-31T17:59:30.000000Z"`)
 
 		assert.Contains(t, a.require(202, "PUT", "/v1/jobs/meta.shutdown/random_id", `{"data":{}}`), `"name":"meta.shutdown"`)
 		assert.Len(t, a.list("/v1/jobs"), 5, "nothing came of that")
@@ -75,6 +75,9 @@ func TestAJobIsRefused(t *testing.T) {
 			{"/ship/" + jobID(1), `{"data":1,"priority":1}`, 400, "invalid_request", "/priority"},
 			{"/ship/" + jobID(1), `{"run_after":"tomorrow"}`, 400, "invalid_request", "/run_after"},
 			{"/ship/" + jobID(1), `{"data":1,"expires_at":1}`, 400, "invalid_request", "/expires_at"},
+			{"/ship/" + jobID(1), `{"data":1,"expires_at":"0001-01-01T00:00:00Z"}`, 400, "invalid_request", "/expires_at"},
+			{"/ship/" + jobID(1), `{"data":1,"expires_at":"2026-01-31T17:58:00Z"}`, 400, "invalid_request", "/expires_at"},
+			{"/ship/" + jobID(1), `{"data":1,"run_after":"2026-01-31T8:00:00Z"}`, 400, "invalid_request", "/run_after"},
 			{"/ship/" + jobID(1), `{}`, 400, "missing_parameter", "/data"},
 			{"/ship/job_" + strings.Repeat("z", 36), `{}`, 400, "missing_parameter", "/data"},
 			{"/ship/job_" + strings.Repeat("z", 36), `{"data":` + tooMuch + `}`, 400, "invalid_uuid", ""},

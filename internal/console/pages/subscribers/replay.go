@@ -8,6 +8,7 @@ import (
 	"routemaster/client"
 	"routemaster/client/history"
 	"routemaster/client/subscriber"
+	"routemaster/internal/bus"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
 	"routemaster/internal/format"
@@ -163,10 +164,16 @@ func readTime(text string) (at time.Time, err error) {
 	if text == "" {
 		return at, nil
 	}
-	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, time.RFC3339} {
-		if at, err = time.Parse(layout, text); err == nil {
+	at, ok := bus.ParseTime(text)
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
+		if ok {
 			break
 		}
+		at, err = time.Parse(layout, text)
+		ok = err == nil
+	}
+	if ok {
+		err = nil
 	}
 	if err == nil && at.Unix() < 0 {
 		err = errBeforeEpoch
