@@ -3,14 +3,19 @@ package web_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
 )
 
 func TestWhoMayDoWhat(t *testing.T) {
@@ -156,6 +161,53 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 		assert.Equal(t, status, resp.StatusCode, path)
 		assert.Empty(t, text)
 	}
+}
+
+// TestPathsAreCleaned sends every route as clients do that join a bus address with a slash at its
+// end, or names their paths from "./" on.
+func TestPathsAreCleaned(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.ForceTLS = true })
+	answer := func(method, path string) (status int, location string) {
+		r := httptest.NewRequestWithContext(t.Context(), method, "/", nil)
+		u, err := url.ParseRequestURI(path)
+		require.NoError(t, err)
+		r.URL, r.RequestURI = u, path
+		r.Header.Set("X-Forwarded-Proto", "https")
+		w := httptest.NewRecorder()
+		a.Handler.ServeHTTP(w, r)
+		return w.Code, w.Header().Get("Location")
+	}
+	require.NoError(t, chi.Walk(a.Handler.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		path := strings.NewReplacer("{", "", "}", "").Replace(route)
+		want, _ := answer(method, path)
+		for _, sent := range []string{"/" + path, "/." + path, "/.//" + path, strings.ReplaceAll(path, "/", "//"), strings.ReplaceAll(path, "/", "/./")} {
+			got, location := answer(method, sent)
+			assert.Equal(t, want, got, "%s %s", method, sent)
+			assert.Empty(t, location)
+		}
+		return nil
+	}))
+
+	event := `{"type":"noop","url":"https://x.example/"}`
+	for path, status := range map[string]int{
+		"//topics/a": 200, "/topics//b": 200, "/topics/./c": 200, "/.//topics/%64": 200,
+		"/topics/.": 400, "/topics//": 404, "/topics/a/../e": 404, "/topics/a//": 404,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(event))
+		r.SetBasicAuth(alice, "")
+		r.Header.Set("X-Forwarded-Proto", "https")
+		w := httptest.NewRecorder()
+		a.Handler.ServeHTTP(w, r)
+		assert.Equal(t, status, w.Code, path)
+	}
+	topics, _, err := storetest.Topics(t.Context(), a.Stores)
+	require.NoError(t, err)
+	assert.Len(t, topics, 4)
+	got := a.Do("", "GET", "//topics?x=//y", "")
+	assert.Equal(t, "https://example.com/topics?x=//y", got.Header.Get("Location"))
+	assert.Equal(t, 200, a.Do("", "GET", "//health", "").Status)
+	status, _ := answer("PATCH", "/state-machines/m/labels/%2E")
+	assert.Equal(t, 401, status, "a name is not a segment")
 }
 
 func TestPathsAreDecoded(t *testing.T) {
