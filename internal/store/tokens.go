@@ -23,27 +23,28 @@ func (s *Store) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error
 
 // ClientName returns the name of a token's client, empty when there is no such token.
 func (s *Store) ClientName(ctx context.Context, token bus.Token) (bus.ClientName, error) {
-	_, name, err := s.FindToken(ctx, []bus.Token{token})
-	return name, err
+	names, err := s.FindTokens(ctx, []bus.Token{token})
+	return names[token], err
 }
 
-// FindToken returns the first of some tokens that is known, with its client's name; both are empty
-// when none is. It is one command however many tokens are given.
-func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
+// FindTokens returns those of some tokens that are known, with their clients' names. It is one
+// command however many tokens are given.
+func (s *Store) FindTokens(ctx context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error) {
 	fields := make([]string, len(tokens))
 	for i, token := range tokens {
 		fields[i] = string(token)
 	}
 	names, err := s.redis.HMGet(ctx, s.keys.Tokens(), fields...).Result()
 	if err != nil {
-		return "", "", rdb.Wrap("find token", err)
+		return nil, rdb.Wrap("find tokens", err)
 	}
+	found := map[bus.Token]bus.ClientName{}
 	for i, name := range names {
 		if name, ok := name.(string); ok {
-			return tokens[i], bus.ClientName(name), nil
+			found[tokens[i]] = bus.ClientName(name)
 		}
 	}
-	return "", "", nil
+	return found, nil
 }
 
 // PutToken registers a client's token, which may be registered for it already. It fails with

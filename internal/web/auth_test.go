@@ -1,10 +1,13 @@
 package web_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,6 +63,41 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.Handler.ServeHTTP(w, r)
 	assert.Equal(t, 401, w.Code)
+}
+
+// TestBasicTakesANameAndItsToken has clients whose names and tokens contain colons, or are alike.
+func TestBasicTakesANameAndItsToken(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		for token, name := range map[bus.Token]bus.ClientName{"s3cret": "shop", "a:secret": "shop:one", "shop": "other", "same": "same"} {
+			require.NoError(t, a.PutToken(t.Context(), token, name))
+		}
+		who := func(user, password string) string {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/whoami", nil)
+			r.SetBasicAuth(user, password)
+			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), " ", "   ", 1))
+			w := httptest.NewRecorder()
+			a.Handler.ServeHTTP(w, r)
+			if w.Code != http.StatusOK {
+				return strconv.Itoa(w.Code)
+			}
+			var caller struct{ Client string }
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &caller))
+			return caller.Client
+		}
+		for range 2 { // looked up, then known
+			for credentials, want := range map[[2]string]string{
+				{"alice", alice}: "alice", {"root", rootKey}: "root", {rootKey, "x"}: "root",
+				{"shop", "s3cret"}: "shop", {"shop:one", "a:secret"}: "shop:one", {"shop", "x"}: "other", {"shop", ""}: "other",
+				{"alice", ""}: "401", {"alice", bob}: "401", {"bob", alice}: "401", {"alice", rootKey}: "401", {"root", alice}: "401",
+				{"root", ""}: "401", {"nobody", alice}: "401", {"", alice}: "401", {"alice", alice + "x"}: "401",
+			} {
+				assert.Equal(t, want, who(credentials[0], credentials[1]), credentials)
+			}
+			assert.NotEqual(t, "401", who("same", "same"))
+			a.Ahead += time.Second
+		}
+	})
 }
 
 // TestGuessesGet429 sends wrong credentials, all at once, and right ones from the same address.

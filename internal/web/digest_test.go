@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,8 @@ func TestDigest(t *testing.T) {
 		assert.Equal(t, wantStale, stale, authorization)
 	}
 	d := a.newDigest(alice)
+	ok(d, 0) // Ruby's net-http-digest_auth begins with it
+	refused(d.header("GET", "/topics", 0), true)
 	ok(d, 1)
 	ok(d, 2)
 	ok(d, 9)
@@ -131,9 +134,31 @@ func TestDigest(t *testing.T) {
 	} {
 		refused(authorization, false)
 	}
-	lower := "digest" + strings.TrimPrefix(fresh(func(*digest) {}), "Digest")
+	lower := "digest  " + strings.TrimPrefix(fresh(func(*digest) {}), "Digest")
 	status, _ := a.with(lower, "GET", "/topics")
 	assert.Equal(t, 200, status)
+}
+
+// TestDigestTakesATokenAsTheUserName sends tokens with an empty password, and with another.
+func TestDigestTakesATokenAsTheUserName(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.scheme = "MD5"
+	send := func(user, password, path string) int {
+		d := a.newDigest(alice)
+		d.username, d.password = user, password
+		status, _ := a.with(d.header("GET", path, 1), "GET", path)
+		return status
+	}
+	assert.Equal(t, 200, send(alice, "", "/subscriptions"))
+	assert.Equal(t, 403, send(alice, "", "/api_tokens"))
+	assert.Contains(t, []int{200, 204}, send(rootKey, "", "/api_tokens"))
+	a.Do(rootKey, "POST", "/api_tokens", `{"name":"alice","token":"alice--2"}`)
+	a.Ahead += time.Second
+	assert.Equal(t, 200, send("alice--2", "", "/topics"))
+	for user, password := range map[string]string{alice: "x", rootKey: "x", "alice": "", "root": "", "nobody": ""} {
+		a.Ahead += time.Second // tokens are due to be read: refusals do not wait for that
+		assert.Equal(t, 401, send(user, password, "/topics"), user)
+	}
 }
 
 func TestDigestNonces(t *testing.T) {
@@ -175,35 +200,88 @@ func TestDigestNonces(t *testing.T) {
 	assert.Equal(t, []any{401, true}, []any{status, stale}, "a count is remembered for a nonce's whole life")
 }
 
+// newBalancer has two web processes take turns, and returns its URL.
+func newBalancer(t *testing.T) string {
+	redis := rdbtest.Embedded(t)
+	one, two := newAPI(t, redis), newAPI(t, redis)
+	var turn atomic.Int64
+	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		[]*api{one, two}[turn.Add(1)%2].Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(balancer.Close)
+	return balancer.URL
+}
+
 // TestCurl authenticates with curl, also against two web processes that take turns.
 func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("curl is not installed: install it to run this test")
 	}
 	t.Setenv("no_proxy", "*")
-	redis := rdbtest.Embedded(t)
-	one, two := newAPI(t, redis), newAPI(t, redis)
-	turn := 0
-	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		turn++
-		[]*api{one, two}[turn%2].Handler.ServeHTTP(w, r)
-	}))
-	defer balancer.Close()
+	balancer := newBalancer(t)
 	for _, args := range [][]string{
 		{"-u", alice + ":"},
 		{"-u", alice + ":x"},
 		{"-u", rootKey + ":"},
+		{"-u", "alice:" + alice},
+		{"-u", "root:" + rootKey},
 		{"--digest", "-u", "alice:" + alice},
 		{"--digest", "-u", "root:" + rootKey},
+		{"--digest", "-u", alice + ":"},
+		{"--digest", "-u", rootKey + ":"},
 		{"--anyauth", "-u", "alice:" + alice},
+		{"--anyauth", "-u", alice + ":"},
+		{"--anyauth", "-u", "root:" + rootKey},
+		{"--anyauth", "-u", rootKey + ":"},
 	} {
-		args = append(args, "-s", "-o", os.DevNull, "-w", "%{http_code}", balancer.URL+"/subscriptions")
+		args = append(args, "-s", "-o", os.DevNull, "-w", "%{http_code}", balancer+"/subscriptions")
 		output, err := exec.CommandContext(t.Context(), "curl", args...).Output()
 		require.NoError(t, err)
 		assert.Equal(t, "200", string(output), args)
 	}
 	output, err := exec.CommandContext(t.Context(), "curl", "--digest", "-u", "alice:"+alice, "-s", "-i",
-		"-d", `{"type":"noop","url":"https://x.example/"}`, balancer.URL+"/topics/widgets").Output()
+		"-d", `{"type":"noop","url":"https://x.example/"}`, balancer+"/topics/widgets").Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(output), " 200 OK")
+}
+
+// urllibRequests asks for a path several times, as Python's urllib does that was given a password
+// manager: with both schemes, it takes Digest.
+const urllibRequests = `
+import sys, urllib.request
+base, user, password = sys.argv[1:]
+manager = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+manager.add_password(None, base, user, password)
+schemes = [urllib.request.HTTPDigestAuthHandler(manager)]
+for schemes in [schemes, [urllib.request.HTTPBasicAuthHandler(manager)] + schemes]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *schemes)
+    for i in range(3):
+        print(opener.open(base + "/subscriptions").status)
+`
+
+// TestUrllib authenticates with Python's standard library, against two web processes.
+func TestUrllib(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("python3 is not installed: install it to run this test")
+	}
+	balancer := newBalancer(t)
+	for user, password := range map[string]string{"alice": alice, alice: "", "root": rootKey, rootKey: ""} {
+		output, err := exec.CommandContext(t.Context(), "python3", "-c", urllibRequests, balancer, user, password).CombinedOutput()
+		require.NoError(t, err, "%s: %s", user, output)
+		assert.Equal(t, strings.Repeat("200\n", 6), string(output), user)
+	}
+}
+
+// TestWget authenticates with wget, which picks a scheme once it is asked to.
+func TestWget(t *testing.T) {
+	if _, err := exec.LookPath("wget"); err != nil {
+		t.Skip("wget is not installed: install it to run this test")
+	}
+	balancer := newBalancer(t)
+	for user, password := range map[string]string{"alice": alice, alice: "", "root": rootKey} {
+		output, err := exec.CommandContext(t.Context(), "wget", "--no-config", "--no-proxy", "-q", "-O", "-",
+			"--user="+user, "--password="+password, balancer+"/subscriptions").Output()
+		require.NoError(t, err, user)
+		assert.Equal(t, "[]\n", string(output), user)
+	}
 }

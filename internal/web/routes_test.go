@@ -119,8 +119,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 				if caller.want == http.StatusUnauthorized {
 					challenges := got.Header.Values("WWW-Authenticate")
 					require.Len(t, challenges, 3)
-					assert.Contains(t, challenges[0], `Digest realm="routemaster", qop="auth", algorithm=SHA-256, nonce="`)
-					assert.Contains(t, challenges[1], `Digest realm="routemaster", qop="auth", algorithm=MD5, nonce="`)
+					assert.Contains(t, challenges[0], `Digest realm="routemaster", qop="auth", algorithm=MD5, nonce="`)
+					assert.Contains(t, challenges[1], `Digest realm="routemaster", qop="auth", algorithm=SHA-256, nonce="`)
 					assert.Equal(t, `Basic realm="routemaster", charset="UTF-8"`, challenges[2])
 				}
 			}

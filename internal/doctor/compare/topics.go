@@ -115,6 +115,9 @@ func (t *strayTopic) subscriber(ctx context.Context, c *Comparison) (token bus.T
 	for i, member := range members.Val() {
 		tokens[i] = bus.Token(member)
 	}
-	token, _, err = c.all.All()[t.at].FindToken(ctx, tokens)
+	known, err := c.all.All()[t.at].FindTokens(ctx, tokens)
+	for token = range known {
+		break
+	}
 	return token, false, err
 }

@@ -16,27 +16,21 @@ func (s *Stores) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, erro
 	})
 }
 
-// FindToken is [store.Store.FindToken].
-func (s *Stores) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
-	type client struct {
-		token bus.Token
-		name  bus.ClientName
-	}
+// FindTokens is [store.Store.FindTokens].
+func (s *Stores) FindTokens(ctx context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error) {
 	if len(tokens) == 0 {
-		return "", "", nil
+		return nil, nil
 	}
-	found, err := askFrom(ctx, s, s.Of(tokens[0]), func(ctx context.Context, st *store.Store) (c client, err error) {
-		c.token, c.name, err = st.FindToken(ctx, tokens)
-		return c, err
+	return askFrom(ctx, s, s.Of(tokens[0]), func(ctx context.Context, st *store.Store) (map[bus.Token]bus.ClientName, error) {
+		return st.FindTokens(ctx, tokens)
 	})
-	return found.token, found.name, err
 }
 
 // ClientName returns the name of a token's client, empty when there is no such token. It fails with
 // [bus.ErrUnavailable].
 func (s *Stores) ClientName(ctx context.Context, token bus.Token) (bus.ClientName, error) {
-	_, name, err := s.FindToken(ctx, []bus.Token{token})
-	return name, err
+	names, err := s.FindTokens(ctx, []bus.Token{token})
+	return names[token], err
 }
 
 // PutToken registers a client's token, which may be registered for it already. It fails with

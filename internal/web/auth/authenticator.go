@@ -1,8 +1,10 @@
 package auth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -52,9 +54,8 @@ func (c Client) ListedName() bus.ClientName {
 type TokenStore interface {
 	// Tokens returns the name of every client by its token.
 	Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error)
-	// FindToken returns the first of some tokens that exists, and its client's name. The token is
-	// empty if none exists.
-	FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error)
+	// FindTokens returns those of some tokens that exist, with their clients' names.
+	FindTokens(ctx context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error)
 }
 
 // Config says how to authenticate.
@@ -119,7 +120,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (Client, error) {
 }
 
 func (a *Authenticator) check(r *http.Request, header string) (Client, error) {
-	scheme, credentials, _ := strings.Cut(header, " ")
+	scheme, credentials := schemeOf(header)
 	switch {
 	case strings.EqualFold(scheme, "Digest"):
 		return a.digest(r, credentials)
@@ -129,30 +130,64 @@ func (a *Authenticator) check(r *http.Request, header string) (Client, error) {
 	return Client{}, ErrRefused
 }
 
-// basic checks Basic credentials: the user name is a token or the root key, the password does not
-// matter. RFC 7617 ends the user name at the first colon, but a token may contain colons, so the
-// longest part that is known counts. A header that a client has sent before costs one look-up.
+// schemeOf splits an Authorization header: any number of spaces follow the scheme (RFC 9110,
+// section 11.4).
+func schemeOf(header string) (scheme, credentials string) {
+	scheme, credentials, _ = strings.Cut(header, " ")
+	return scheme, strings.TrimLeft(credentials, " ")
+}
+
+// BasicCredentials returns the user name and the password of a request's Basic credentials as they
+// were sent, with a colon between them. It takes what [http.Request.BasicAuth] takes, and several
+// spaces after the scheme.
+func BasicCredentials(r *http.Request) (credentials string, ok bool) {
+	scheme, encoded := schemeOf(r.Header.Get("Authorization"))
+	if !strings.EqualFold(scheme, "Basic") {
+		return "", false
+	}
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	return string(decoded), err == nil && bytes.IndexByte(decoded, ':') >= 0
+}
+
+// basic checks Basic credentials. Either the user name is a client's and the password is its token,
+// or the user name is a token and the password does not matter. The root key is root's token. A
+// header that a client has sent before costs one look-up.
 func (a *Authenticator) basic(r *http.Request, header string) (Client, error) {
 	digest := digestOf(header)
 	if client, ok := a.tokens.recall(digest); ok {
 		return client, nil
 	}
-	user, password, ok := r.BasicAuth()
+	credentials, ok := BasicCredentials(r)
 	if !ok {
 		return Client{}, ErrRefused
 	}
-	return a.tokens.find(r.Context(), digest, userNames(user+":"+password, len(a.rootKey)))
+	return a.tokens.find(r.Context(), digest, candidatesOf(credentials, len(a.rootKey)))
 }
 
-// userNames returns the parts of Basic credentials that may be the user name, the longest first.
-func userNames(credentials string, rootKeyLen int) (names []string) {
+// candidate is a secret that a client may have sent.
+type candidate struct {
+	secret string
+	// name is the name that the secret's client must have, empty if it does not matter.
+	name string
+}
+
+// candidatesOf returns how Basic credentials may be read. RFC 7617 ends the user name at the first
+// colon, but names and tokens may contain colons, so the longest user name that is right counts. A
+// name with its token comes before a token, as that is more than a coincidence.
+func candidatesOf(credentials string, rootKeyLen int) []candidate {
+	var named, bare []candidate
 	longest := max(bus.MaxTokenLen, rootKeyLen)
 	for end := min(len(credentials)-1, longest); end >= 0; end-- {
-		if credentials[end] == ':' {
-			names = append(names, credentials[:end])
+		if credentials[end] != ':' {
+			continue
 		}
+		user, password := credentials[:end], credentials[end+1:]
+		if user != "" && password != "" && len(user) <= bus.MaxTokenLen && len(password) <= longest {
+			named = append(named, candidate{password, user})
+		}
+		bare = append(bare, candidate{secret: user})
 	}
-	return names
+	return append(named, bare...)
 }
 
 // digest checks Digest credentials.

@@ -22,7 +22,7 @@ import (
 const realm = "routemaster"
 
 // digester makes challenges and verifies nonces of HTTP Digest authentication (RFC 7616), with
-// SHA-256 and MD5, and qop=auth. A nonce carries its time and a seal made with the root key. So
+// MD5 and SHA-256, and qop=auth. A nonce carries its time and a seal made with the root key. So
 // every process with the same root key can verify the nonces of the others, and nothing is stored
 // for nonces that are never used.
 type digester struct {
@@ -42,11 +42,13 @@ const (
 // clockSkew is how far the clock of another process may be ahead of ours.
 const clockSkew = time.Minute
 
-// digestAlgorithms are the algorithms offered, the stronger first.
+// digestAlgorithms are the algorithms offered. MD5 is first: common clients, such as Python's
+// urllib, read one challenge, and fail on an algorithm that they do not know. Those that read all
+// may take the stronger one.
 var digestAlgorithms = []struct {
 	name string
 	hash func() hash.Hash
-}{{"SHA-256", sha256.New}, {"MD5", md5.New}}
+}{{"MD5", md5.New}, {"SHA-256", sha256.New}}
 
 func newDigester(rootKey string, ttl time.Duration, now func() time.Time) *digester {
 	key := sha256.Sum256([]byte("routemaster digest nonce " + rootKey))

@@ -35,7 +35,7 @@ func TestWhatIsHeldEndsWithItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens, a := heldTokens()
 		hold := func(secret string) (context.Context, func()) {
-			client, err := a.tokens.find(t.Context(), digestOf(secret), []string{secret})
+			client, err := a.tokens.find(t.Context(), digestOf(secret), []candidate{{secret: secret}})
 			assert.NoError(t, err)
 			return a.Hold(t.Context(), client)
 		}
@@ -81,8 +81,8 @@ func TestWhatIsHeldEndsWithItsToken(t *testing.T) {
 // missingTokens finds a token that its list does not have yet.
 type missingTokens struct{ *fixedTokens }
 
-func (missingTokens) FindToken(_ context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
-	return tokens[0], "new", nil
+func (missingTokens) FindTokens(_ context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error) {
+	return map[bus.Token]bus.ClientName{tokens[0]: "new"}, nil
 }
 
 // TestANewTokenIsNotTakenForARemovedOne has a list of the tokens come in that was read before one
@@ -92,7 +92,7 @@ func TestANewTokenIsNotTakenForARemovedOne(t *testing.T) {
 		tokens := &fixedTokens{names: map[bus.Token]bus.ClientName{}}
 		a := New(Config{RootKey: "the-root-key"}, missingTokens{tokens}, slog.New(slog.DiscardHandler), time.Now)
 		began := a.tokens.uses.beginRead()
-		client, err := a.tokens.find(t.Context(), digestOf("new--1"), []string{"new--1"})
+		client, err := a.tokens.find(t.Context(), digestOf("new--1"), []candidate{{secret: "new--1"}})
 		assert.NoError(t, err)
 		held, release := a.Hold(t.Context(), client)
 		defer release()

@@ -34,7 +34,8 @@ func newSeenNonces() *seenNonces {
 	return &seenNonces{max: maxSeenNonces, counts: map[[sealLen]byte]uint64{}}
 }
 
-// count notes the use of a nonce, and reports whether the count has grown since its last use.
+// count notes the use of a nonce, and reports whether the count has grown since its last use. Some
+// clients begin at 0.
 // Nonces made before the time expired are forgotten.
 func (s *seenNonces) count(nonce openNonce, count uint64, expired time.Time) bool {
 	s.mu.Lock()
@@ -43,7 +44,7 @@ func (s *seenNonces) count(nonce openNonce, count uint64, expired time.Time) boo
 		s.forgetOldest()
 	}
 	before, seen := s.counts[nonce.seal]
-	if count <= before || !seen && !nonce.madeAt.After(s.forgotten) {
+	if seen && count <= before || !seen && !nonce.madeAt.After(s.forgotten) {
 		return false
 	}
 	s.counts[nonce.seal] = count

@@ -75,7 +75,7 @@ func TestRecalledHeadersAreBounded(t *testing.T) {
 	now := time.Now()
 	c := newTokenCache(&fixedTokens{names: map[bus.Token]bus.ClientName{"alice--1": "alice"}}, "the-root-key", func() time.Time { return now })
 	for i := range maxHeaders + 10 {
-		_, err := c.find(t.Context(), digestOf(strconv.Itoa(i)), []string{"alice--1"})
+		_, err := c.find(t.Context(), digestOf(strconv.Itoa(i)), []candidate{{secret: "alice--1"}})
 		assert.NoError(t, err)
 		_, ok := c.recall(digestOf(strconv.Itoa(i)))
 		assert.True(t, ok)

@@ -94,63 +94,75 @@ func (c *tokenCache) remember(header secretDigest, client knownClient, tokens *s
 	tokens.byHeader[header] = client
 }
 
-// find returns the client of the first of some secrets that is a token or the root key. They are
-// from a header, given by its digest. The error is [ErrRefused] or [bus.ErrUnavailable].
-func (c *tokenCache) find(ctx context.Context, header secretDigest, secrets []string) (Client, error) {
-	digests := make([]secretDigest, len(secrets))
-	for i, secret := range secrets {
-		digests[i] = digestOf(secret)
-		if c.rootKey != "" && subtle.ConstantTimeCompare(digests[i][:], c.root[:]) == 1 {
-			return Client{Name: bus.RootName, Root: true}, nil
+// find returns the client of the first of some candidates whose secret is a token or the root key.
+// They are from a header, given by its digest. The error is [ErrRefused] or [bus.ErrUnavailable].
+func (c *tokenCache) find(ctx context.Context, header secretDigest, candidates []candidate) (Client, error) {
+	digests := make([]secretDigest, len(candidates))
+	for i, sent := range candidates {
+		digests[i] = digestOf(sent.secret)
+		if c.isRoot(digests[i]) && sent.mayBe(bus.RootName) {
+			return root, nil
 		}
 	}
 	tokens, _ := c.read(ctx)
 	if tokens.err != nil {
 		return Client{}, tokens.err
 	}
-	for _, digest := range digests {
-		if client, ok := tokens.byDigest[digest]; ok {
+	for i, digest := range digests {
+		if client, ok := tokens.byDigest[digest]; ok && candidates[i].mayBe(client.Name) {
 			c.remember(header, client, tokens)
 			return tokens.used(client), nil
 		}
 	}
-	return c.lookUp(ctx, secrets, digests)
+	return c.lookUp(ctx, header, candidates)
 }
 
+// root is the client that has the root key.
+var root = Client{Name: bus.RootName, Root: true}
+
+// isRoot reports whether a digest is the root key's.
+func (c *tokenCache) isRoot(digest secretDigest) bool {
+	return c.rootKey != "" && subtle.ConstantTimeCompare(digest[:], c.root[:]) == 1
+}
+
+// mayBe reports whether a candidate may be the secret of a client with a name.
+func (c candidate) mayBe(name bus.ClientName) bool { return c.name == "" || c.name == string(name) }
+
 // lookUp asks Redis for secrets that are not in memory: one may be a new token, which must work at
-// once on every process. It sends one command, and none for credentials that Redis did not know a
-// moment ago. The error is as with [tokenCache.find].
-func (c *tokenCache) lookUp(
-	ctx context.Context, secrets []string, digests []secretDigest,
-) (Client, error) {
+// once on every process. It sends one command, and none for a header whose secrets Redis did not
+// know a moment ago. The error is as with [tokenCache.find].
+func (c *tokenCache) lookUp(ctx context.Context, header secretDigest, candidates []candidate) (Client, error) {
 	var tokens []bus.Token
-	for _, secret := range secrets {
-		if token := bus.Token(secret); token.Validate() == nil {
+	for _, sent := range candidates {
+		if token := bus.Token(sent.secret); token.Validate() == nil {
 			tokens = append(tokens, token)
 		}
 	}
 	if len(tokens) == 0 {
 		return Client{}, ErrRefused
 	}
-	credentials := digests[0] // of the longest secret: the others are its beginnings
-	known, remember := c.unknown.look(credentials)
+	known, remember := c.unknown.look(header)
 	if known {
 		return Client{}, ErrRefused
 	}
-	token, name, err := c.store.FindToken(ctx, tokens)
+	names, err := c.store.FindTokens(ctx, tokens)
 	if err != nil {
 		return Client{}, err
 	}
-	if token == "" {
-		remember()
-		return Client{}, ErrRefused
+	for _, sent := range candidates {
+		token := bus.Token(sent.secret)
+		if name, ok := names[token]; ok && sent.mayBe(name) {
+			c.uses.find(token).at.Store(c.now().UnixMilli())
+			return Client{Name: name, Token: token}, nil
+		}
 	}
-	c.uses.find(token).at.Store(c.now().UnixMilli())
-	return Client{Name: name, Token: token}, nil
+	remember()
+	return Client{}, ErrRefused
 }
 
 // findNamed returns the client of a name whose token, or root key, matches. Several tokens may have
-// one name. The error is [ErrRefused], [bus.ErrUnavailable], or the context's.
+// one name. In place of a name it takes a token, or the root key, if the empty secret matches. The
+// error is [ErrRefused], [bus.ErrUnavailable], or the context's.
 func (c *tokenCache) findNamed(
 	ctx context.Context, name string, matches func(secret string) bool,
 ) (Client, error) {
@@ -158,7 +170,10 @@ func (c *tokenCache) findNamed(
 		if c.rootKey == "" || !matches(c.rootKey) {
 			return Client{}, ErrRefused
 		}
-		return Client{Name: bus.RootName, Root: true}, nil
+		return root, nil
+	}
+	if c.isRoot(digestOf(name)) && matches("") {
+		return root, nil
 	}
 	tokens, fresh := c.read(ctx)
 	client, err := tokens.match(name, matches)
@@ -172,8 +187,8 @@ func (c *tokenCache) findNamed(
 	return tokens.match(name, matches)
 }
 
-// match returns the client of a name whose token matches. The error is [ErrRefused], or that of
-// reading the tokens.
+// match returns the client of a name whose token matches, or of a token. The error is [ErrRefused],
+// or that of reading the tokens.
 func (s *snapshot) match(name string, matches func(secret string) bool) (client Client, err error) {
 	if s.err != nil {
 		return Client{}, s.err
@@ -186,6 +201,10 @@ func (s *snapshot) match(name string, matches func(secret string) bool) (client 
 	}
 	if len(s.byName[name]) == 0 {
 		matches("") // an unknown name takes as long as a wrong password
+	}
+	known, isToken := s.byDigest[digestOf(name)]
+	if matches("") && isToken && err == ErrRefused {
+		return s.used(known), nil
 	}
 	return client, err
 }

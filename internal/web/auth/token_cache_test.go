@@ -31,9 +31,9 @@ func (c *countedTokens) Tokens(ctx context.Context) (map[bus.Token]bus.ClientNam
 	return c.Stores.Tokens(ctx)
 }
 
-func (c *countedTokens) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
+func (c *countedTokens) FindTokens(ctx context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error) {
 	c.lookUps.Add(1)
-	return c.Stores.FindToken(ctx, tokens)
+	return c.Stores.FindTokens(ctx, tokens)
 }
 
 func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
@@ -43,7 +43,7 @@ func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 		c := newTokenCache(tokens, "the-root-key", func() time.Time { return now })
 		find := func(credentials string) (bus.Token, int64) {
 			before := tokens.lookUps.Load()
-			client, err := c.find(ctx, secretDigest{}, userNames(credentials, len(c.rootKey)))
+			client, err := c.find(ctx, digestOf(credentials), candidatesOf(credentials, len(c.rootKey)))
 			if err != ErrRefused {
 				require.NoError(t, err)
 			}
@@ -82,7 +82,7 @@ func TestARefusalDoesNotOutliveATokenAddedHere(t *testing.T) {
 	tokens := &countedTokens{Stores: storetest.OpenAll(t, rdbtest.Embedded(t))}
 	c := newTokenCache(tokens, "the-root-key", time.Now)
 	find := func() error {
-		_, err := c.find(t.Context(), secretDigest{}, []string{"new"})
+		_, err := c.find(t.Context(), secretDigest{}, []candidate{{secret: "new"}})
 		return err
 	}
 	assert.Equal(t, ErrRefused, find())
@@ -113,8 +113,8 @@ func (f *fixedTokens) Tokens(context.Context) (map[bus.Token]bus.ClientName, err
 	return names, nil
 }
 
-func (f *fixedTokens) FindToken(context.Context, []bus.Token) (bus.Token, bus.ClientName, error) {
-	return "", "", nil
+func (f *fixedTokens) FindTokens(context.Context, []bus.Token) (map[bus.Token]bus.ClientName, error) {
+	return nil, nil
 }
 
 // TestWrongDigestsReadTheTokensTwiceASecondAtMost sends a wrong Digest every ms for 3 s.

@@ -33,7 +33,7 @@ func TestUsesOfTokensAreNotedOnceAMinute(t *testing.T) {
 			close(ended)
 		}()
 		use := func(token string) (at map[bus.Token]time.Time) {
-			_, err := a.tokens.find(ctx, secretDigest{}, []string{token})
+			_, err := a.tokens.find(ctx, secretDigest{}, []candidate{{secret: token}})
 			assert.NoError(t, err)
 			return map[bus.Token]time.Time{bus.Token(token): time.UnixMilli(time.Now().UnixMilli())}
 		}
@@ -72,7 +72,7 @@ func TestUsesOfTokensAreNotedOnceAMinute(t *testing.T) {
 		alice := use("alice--1")
 		delete(tokens.names, "bob--1")
 		time.Sleep(tokenCacheTTL)
-		_, err := a.tokens.find(ctx, secretDigest{}, []string{"bob--1"})
+		_, err := a.tokens.find(ctx, secretDigest{}, []candidate{{secret: "bob--1"}})
 		assert.Equal(t, ErrRefused, err)
 		stop()
 		<-ended
@@ -86,7 +86,7 @@ func TestEachWayToAuthenticateIsAUse(t *testing.T) {
 	used := func() time.Time { return time.UnixMilli(c.uses.find("alice--1").at.Load()) }
 	for _, authenticate := range []func() error{
 		func() error {
-			_, err := c.find(t.Context(), secretDigest{}, []string{"alice--1"})
+			_, err := c.find(t.Context(), secretDigest{}, []candidate{{secret: "alice--1"}})
 			return err
 		},
 		func() error {

@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"routemaster/internal/web/auth"
 )
@@ -42,12 +43,12 @@ func (s *Service) Hold(r *http.Request) (held *http.Request, release func()) {
 func (s *Service) challenge(w http.ResponseWriter, r *http.Request, err error) {
 	s.Auth.Challenge(w.Header(), err)
 	id := ""
-	if user, _, basic := r.BasicAuth(); basic && user == "" {
+	if credentials, basic := auth.BasicCredentials(r); basic && strings.HasPrefix(credentials, ":") {
 		id = "missing_authentication"
 	}
 	writeProblem(w, r, Problem{
 		Status: http.StatusUnauthorized, ID: id,
-		Detail: "send valid credentials: a token as the user name of HTTP Basic authentication, or a client's name and its token as the user name and password of HTTP Digest",
+		Detail: "send valid credentials, by HTTP Basic or Digest: a client's name and its token as user name and password, or the token as the user name with an empty password",
 	})
 }
 

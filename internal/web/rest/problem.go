@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"routemaster/internal/account"
@@ -16,6 +15,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/replay"
 	"routemaster/internal/signature"
+	"routemaster/internal/web/auth"
 )
 
 // Problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
@@ -74,9 +74,12 @@ var tokenPaths = []string{"/api_tokens/", "/subscribers/"}
 // names a client or, by mistake, the sender's own.
 func instanceOf(r *http.Request) string {
 	path := r.URL.Path
-	user, _, _ := r.BasicAuth()
-	if user != "" && slices.Contains(strings.Split(path, "/"), user) {
-		return ""
+	sent, _ := auth.BasicCredentials(r)
+	token := string(requestInfoOf(r).client.Token)
+	for _, segment := range strings.Split(path, "/") {
+		if segment != "" && (segment == token || strings.HasPrefix(sent, segment+":") || strings.HasSuffix(sent, ":"+segment)) {
+			return ""
+		}
 	}
 	for _, part := range tokenPaths {
 		if strings.Contains(path, part) {

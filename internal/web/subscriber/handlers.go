@@ -133,8 +133,8 @@ func (h *Handlers) ofMissing(r *http.Request, err error) error {
 	if !rest.Caller(r).Root || !errors.Is(err, bus.ErrNotSubscribed) {
 		return err
 	}
-	known, _, failure := h.stores.FindToken(r.Context(), []bus.Token{clientParam(r)})
-	if failure == nil && known == "" {
+	known, failure := h.stores.FindTokens(r.Context(), []bus.Token{clientParam(r)})
+	if failure == nil && len(known) == 0 {
 		return bus.ErrTokenUnknown
 	}
 	return err
