@@ -27,12 +27,14 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	plain := head + "Content-Length: " + size + "\r\n\r\n" + event
 	// A body that looks like the head of another request. It is not JSON, so it gets 400.
 	tricky := "\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"
+	get := "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 	last := "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	for name, c := range map[string]struct {
 		requests string
 		statuses []int
 	}{
 		"plain":               {plain + "\r\n" + plain + last, []int{200, 200, 200}},
+		"after empty lines":   {"\r\n" + get + "\r\n\r\n" + get + "\n" + plain + "\r\n" + last, []int{200, 200, 200, 200}},
 		"chunked":             {head + "transfer-encoding: chunked\r\n\r\n" + chunked + plain + last, []int{200, 200, 200}},
 		"both":                {head + "Content-Length: " + size + "\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked + plain, []int{400}},
 		"both, other order":   {head + "TRANSFER-ENCODING: chunked\r\ncontent-length:5\r\n\r\n" + chunked + plain, []int{400}},

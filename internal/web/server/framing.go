@@ -14,7 +14,8 @@ import (
 // those that a proxy could frame differently (request smuggling): requests with both
 // Transfer-Encoding and Content-Length (RFC 9112, section 6.1), or with a folded header. net/http
 // accepts them: it goes by Transfer-Encoding, removes Content-Length before a handler could see it,
-// and keeps the connection.
+// and keeps the connection. A watchedConn also drops the empty lines before a request, which
+// net/http takes after a POST only.
 type watchedConn struct {
 	net.Conn
 	framing framing
@@ -22,9 +23,13 @@ type watchedConn struct {
 
 // Read implements [net.Conn].
 func (c *watchedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.framing.feed(b[:n])
-	return n, err
+	for {
+		n, err := c.Conn.Read(b)
+		kept := c.framing.feed(b[:n])
+		if kept > 0 || n == 0 || err != nil {
+			return kept, err
+		}
+	}
 }
 
 // CloseWrite lets net/http half-close a connection, so that its last response arrives.
@@ -59,39 +64,62 @@ type framing struct {
 	length, left          int64
 }
 
-// feed parses the next bytes of a connection.
-func (f *framing) feed(b []byte) {
-	for len(b) > 0 && !f.ambiguous.Load() {
-		if f.part == inBody || f.part == inChunk {
-			skipped := min(f.left, int64(len(b)))
-			b, f.left = b[skipped:], f.left-skipped
-			switch {
-			case f.left > 0:
-			case f.part == inBody:
-				f.part = inHead
-			default:
-				f.part = inChunkSize
-			}
+// feed parses the next bytes of a connection, and drops the empty lines before requests from them
+// (RFC 9112, section 2.2). It returns how many bytes are kept, at the beginning of b.
+func (f *framing) feed(b []byte) (kept int) {
+	for next := 0; next < len(b); {
+		if f.isBetween() && (b[next] == '\r' || b[next] == '\n') {
+			next++
 			continue
 		}
-		end := bytes.IndexByte(b, '\n')
-		piece := b
-		if end >= 0 {
-			piece = b[:end]
+		parsed := f.parse(b[next:])
+		if kept < next {
+			copy(b[kept:], b[next:next+parsed])
 		}
-		piece = piece[:min(len(piece), maxFramingLine-len(f.line))]
-		if end < 0 {
-			f.line = append(f.line, piece...)
-			return
-		}
-		b = b[end+1:]
-		if len(f.line) > 0 { // the line has come in pieces
-			f.line = append(f.line, piece...)
-			piece = f.line
-		}
-		f.take(bytes.TrimSuffix(piece, []byte("\r")))
-		f.line = f.line[:0]
+		kept, next = kept+parsed, next+parsed
 	}
+	return kept
+}
+
+// isBetween reports whether the next byte is the first of a request, or of an empty line before it.
+func (f *framing) isBetween() bool {
+	return f.part == inHead && !f.begun && len(f.line) == 0 && !f.ambiguous.Load()
+}
+
+// parse parses a line, a part of one or of a body, and returns how many bytes that took.
+func (f *framing) parse(b []byte) int {
+	switch {
+	case f.ambiguous.Load():
+		return len(b)
+	case f.part == inBody || f.part == inChunk:
+		skipped := min(f.left, int64(len(b)))
+		f.left -= skipped
+		switch {
+		case f.left > 0:
+		case f.part == inBody:
+			f.part = inHead
+		default:
+			f.part = inChunkSize
+		}
+		return int(skipped)
+	}
+	end := bytes.IndexByte(b, '\n')
+	piece := b
+	if end >= 0 {
+		piece = b[:end]
+	}
+	piece = piece[:min(len(piece), maxFramingLine-len(f.line))]
+	if end < 0 {
+		f.line = append(f.line, piece...)
+		return len(b)
+	}
+	if len(f.line) > 0 { // the line has come in pieces
+		f.line = append(f.line, piece...)
+		piece = f.line
+	}
+	f.take(bytes.TrimSuffix(piece, []byte("\r")))
+	f.line = f.line[:0]
+	return end + 1
 }
 
 // take parses a complete line.
@@ -120,7 +148,6 @@ var transferEncoding, contentLength = []byte("Transfer-Encoding"), []byte("Conte
 
 func (f *framing) takeHead(line []byte) {
 	switch {
-	case len(line) == 0 && !f.begun: // may stand before a request: RFC 9112, section 2.2
 	case len(line) == 0:
 		f.endHead()
 	case !f.begun:
