@@ -31,7 +31,7 @@ func TestForceTLS(t *testing.T) {
 		got := a.Do("", "POST", target, "")
 		assert.Equal(t, 308, got.Status)
 		assert.Equal(t, location, got.Header.Get("Location"))
-		assert.NotEmpty(t, got.Header.Get("Strict-Transport-Security"))
+		assert.Empty(t, got.Header.Get("Strict-Transport-Security"))
 	}
 	assert.Equal(t, 200, a.Do("", "GET", "/health", "").Status)
 
@@ -42,7 +42,7 @@ func TestForceTLS(t *testing.T) {
 		w := httptest.NewRecorder()
 		a.Handler.ServeHTTP(w, r)
 		assert.Equal(t, status, w.Code, proto)
-		assert.NotEmpty(t, w.Header().Get("Strict-Transport-Security"))
+		assert.Equal(t, status == 204, w.Header().Get("Strict-Transport-Security") != "", proto)
 	}
 }
 

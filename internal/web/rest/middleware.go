@@ -83,7 +83,8 @@ func DecodePath(next http.Handler) http.Handler {
 	})
 }
 
-// strictTransport makes browsers and clients use only https for a year (RFC 6797).
+// strictTransport makes browsers and clients use only https for a year. It must not be sent in the
+// clear (RFC 6797, section 7.2).
 const strictTransport = "max-age=31536000"
 
 // ForceTLS redirects requests that came in the clear to the same URL under https. Load balancers
@@ -95,13 +96,13 @@ func ForceTLS(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set("Strict-Transport-Security", strictTransport)
 		// The first element of a list is the client's protocol, the others are those between
 		// proxies.
 		proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 		proto = strings.ToLower(strings.TrimSpace(proto))
 		switch {
 		case r.TLS != nil || proto == "https":
+			w.Header().Set("Strict-Transport-Security", strictTransport)
 			next.ServeHTTP(w, r)
 		case proto == "http" && isJobPath(r.URL.Path):
 			writeProblem(w, r, Problem{Status: http.StatusForbidden, ID: "insecure_request", Detail: "use https"})
