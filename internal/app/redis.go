@@ -35,21 +35,12 @@ func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logg
 	if !rdb.IsClusterURL(c.RedisURL) {
 		return stores.OpenOne(ctx, redis, c.RedisNamespace, options)
 	}
-	return stores.Await(ctx, redis, c.RedisNamespace, options, log)
-}
-
-// waitForBus waits until there is a bus on the cluster, if that is where it is to be.
-func waitForBus(ctx context.Context, c Config, log *slog.Logger) error {
-	if !rdb.IsClusterURL(c.RedisURL) {
-		return nil
-	}
-	redis, err := openRedis(c, log, 1)
+	finder, err := OpenRedis(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer redis.Close()
-	_, err = openStores(ctx, redis, c, log)
-	return err
+	defer finder.Close()
+	return stores.Await(ctx, redis, finder, c.RedisNamespace, options, log)
 }
 
 // newQueues are the queues of the bus's batches, by number of their partitions.

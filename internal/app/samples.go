@@ -9,7 +9,6 @@ import (
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
-	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
@@ -39,9 +38,10 @@ func machinesOf(all *stores.Stores, labels *labelstores.Stores) telemetry.Machin
 
 // newHeartbeat makes what says that a process lives. Process has its kind and threads; busy may be
 // nil.
-func newHeartbeat(c Config, st *store.Store, process overview.Process, busy func() int) *samples.Heartbeat {
+func newHeartbeat(c Config, all *stores.Stores, process overview.Process, busy func() int) *samples.Heartbeat {
 	process.Version = Version()
-	return samples.NewHeartbeat(st.Partition(), process, busy, c.clock)
+	partitions := all.Partitions()
+	return samples.NewHeartbeat(partitions[0], process, busy, c.clock, partitions[1:]...)
 }
 
 // runSamples runs what takes samples for those who look, until the context is done. If that panics,

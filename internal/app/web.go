@@ -39,9 +39,6 @@ func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
 	if c.RootKey == "" {
 		return &ConfigError{errors.New("ROUTEMASTER_ROOT_KEY is not set: it must be the operator's key, any string that nobody guesses")}
 	}
-	if err := waitForBus(ctx, c, log); err != nil { // until then connections are refused
-		return err
-	}
 	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
 	if err != nil {
 		return err
@@ -65,7 +62,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer redis.Close()
-	all, err := openStores(ctx, redis, c, log)
+	all, err := openStoresOfWeb(ctx, redis, c, log, listener, certificate)
 	if err != nil {
 		return err
 	}
@@ -117,7 +114,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	var background sync.WaitGroup
 	background.Go(func() { registerClients(ctx, redis, all, c.Clients) })
 	background.Go(func() { runSamples(ctx, live.Run, obs.reporter, log) })
-	heartbeat := newHeartbeat(c, st, overview.Process{Kind: "web"}, nil)
+	heartbeat := newHeartbeat(c, all, overview.Process{Kind: "web"}, nil)
 	soon, stopWaiting := context.WithTimeout(ctx, clockTimeout)
 	heartbeat.Await(soon)
 	stopWaiting()
@@ -132,6 +129,26 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	err = api.Run(ctx, listener)
 	log.Info("web stopped")
 	return err
+}
+
+// openStoresOfWeb is openStores. On a cluster it serves meanwhile on a listener, which it leaves
+// open: a probe must not take a process for dead that waits for Redis.
+func openStoresOfWeb(
+	ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger, listener net.Listener, certificate *server.Certificate,
+) (*stores.Stores, error) {
+	if !rdb.IsClusterURL(c.RedisURL) {
+		return openStores(ctx, redis, c, log)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() {
+		defer stop() // if it has failed
+		served <- web.RunWaiting(ctx, listener, certificate, log)
+	}()
+	log.Info("web waits for the bus on the cluster", "address", listener.Addr().String())
+	all, err := openStores(ctx, redis, c, log)
+	stop()
+	return all, errors.Join(err, <-served)
 }
 
 // loadCertificate loads the configured certificate; nil if there is none.

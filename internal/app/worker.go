@@ -62,7 +62,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	st, queues := all.First(), newQueues(all, c)
+	queues := newQueues(all, c)
 	c.clock = newClock(c, log)
 	labels := newLabelStores(all)
 	obs, err := startObservability(ctx, c, "worker", all, labels, log)
@@ -88,7 +88,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, c.clock.Now, housekeeping.GaugesOf(jobStores, c.clock.Now))
 	var w *worker.Worker
-	heartbeat := newHeartbeat(c, st, overview.Process{
+	heartbeat := newHeartbeat(c, all, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
 	}, func() int { return w.Busy(bus.QueueMain) })
 	w = worker.New(queues, worker.Config{

@@ -203,3 +203,34 @@ func requireNothingLeftIn(t *testing.T, parts rdb.Partitions) {
 		require.Empty(t, left)
 	}
 }
+
+// TestABusStartsWithoutMostNodes of its cluster: neither the one that has the number of partitions
+// nor the one of the first partition is there.
+func TestABusStartsWithoutMostNodes(t *testing.T) {
+	t.Parallel()
+	cluster := rdbtest.NewCluster(t, 3, 10*time.Minute, func(o *rdbtest.ClusterOptions) { o.Replicas = 0 })
+	b, parts := startWithStores(t, cluster, 12)
+	away := map[*rdbtest.Node]bool{cluster.MasterOf(t, parts[0]): true, cluster.MasterOf(t, cluster.Open(t).At("partitions")): true}
+	var there *rdb.Partition
+	for _, p := range parts {
+		if !away[cluster.MasterOf(t, p)] {
+			there = p
+		}
+	}
+	publisher, subscriber := b.AddClient("publisher"), subscriberIn(t, b, there, "subscriber")
+	topic := topicIn(there, "topic")
+	subscriber.Subscribe(b, 10, 20, topic)
+	b.StopWeb()
+	b.StopWorker()
+	for node := range away {
+		node.Kill(t)
+	}
+	b.StartWeb()
+	b.StartWorker()
+	require.Eventually(t, func() bool {
+		b.Call("", "GET", "/health", "", http.StatusOK) // from the beginning
+		status, _, err := bustest.Send(b.Client, b.API, publisher, "POST", "/topics/"+topic, bustest.EventBody(1))
+		return err == nil && status == http.StatusOK
+	}, bustest.WaitTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscriber.Numbers()) > 0 }, bustest.WaitTimeout, time.Millisecond)
+}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,7 +32,8 @@ func TestWebLogsAtStartThatRedisIsUnavailable(t *testing.T) {
 	assert.NoError(t, <-ran)
 }
 
-// TestWebWaitsForTheBusOfACluster stops it while it waits, and starts it again.
+// TestWebWaitsForTheBusOfACluster stops it while it waits, and starts it again. Meanwhile it
+// answers probes, on the port that serves the bus afterwards.
 func TestWebWaitsForTheBusOfACluster(t *testing.T) {
 	redis, address := rdbtest.ClusterNode(t), rdbtest.FreeAddress(t)
 	require.NoError(t, redis.Raw.Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
@@ -52,18 +52,32 @@ func TestWebWaitsForTheBusOfACluster(t *testing.T) {
 			return <-ran
 		}
 	}
+	web := bustest.Connect(t, "http://"+address)
+	requireHealthyOnly := func() {
+		t.Helper()
+		assert.Equal(t, "{}\n", web.Call("", "GET", "/health", "", 200))
+		web.Call("", "GET", "/health/ping", "", 200)
+		for _, request := range [][2]string{{"GET", "/"}, {"GET", "/health/ready"}, {"GET", "/pulse"}, {"POST", "/topics/widgets"}, {"DELETE", "/health"}, {"GET", "/nowhere"}} {
+			web.Call(bustest.RootKey, request[0], request[1], "", 503)
+		}
+		answer, err := web.Client.Get("http://" + address + "/topics")
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		assert.NotEmpty(t, answer.Header.Get("Retry-After"))
+		assert.Equal(t, "application/problem+json", answer.Header.Get("Content-Type"))
+	}
 	_, stop := start()
-	_, err = net.Dial("tcp", address)
-	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+	requireHealthyOnly()
 	assert.ErrorIs(t, stop(), context.Canceled)
 
 	logged, stop := start()
+	requireHealthyOnly()
 	client, err := rdb.Open(rdb.Options{URL: url, Connections: 1})
 	require.NoError(t, err)
 	defer client.Close()
 	require.NoError(t, stores.Create(t.Context(), client, "", 3))
 	require.Eventually(t, func() bool { return strings.Contains(logged.String(), "web started") }, bustest.WaitTimeout, time.Millisecond)
-	bustest.Connect(t, "http://"+address).Call("", "GET", "/health/ready", "", 200)
+	web.Call("", "GET", "/health/ready", "", 200)
 	assert.NoError(t, stop())
 	assert.Equal(t, 1, strings.Count(logged.String(), "rtm cluster create"), "it says so once")
 }

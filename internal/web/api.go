@@ -205,9 +205,7 @@ func (a *API) routes(r chi.Router) {
 	// Clients of the service that state machines are from, without credentials; and browsers.
 	r.Get("/", a.getStatus)
 	// Load balancers: without credentials, and without TLS.
-	r.Get("/health", a.getHealth)
-	r.Get("/health/ping", a.getPing)
-	r.Get("/health/ping.json", a.getPing)
+	a.healthRoutes(r)
 	r.Get("/health/ready", a.getReady)
 
 	// Developers, and generators of clients: without credentials.

@@ -1,12 +1,18 @@
 package web
 
 import (
+	"context"
+	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"routemaster/internal/bus"
 	"routemaster/internal/web/rest"
+	"routemaster/internal/web/server"
 )
 
 // statusView says whether the service works, as that does which state machines are from.
@@ -48,6 +54,26 @@ type callerView struct {
 func (a *API) getCaller(w http.ResponseWriter, r *http.Request) {
 	who := rest.Caller(r)
 	rest.WriteJSON(w, http.StatusOK, callerView{who.PublicName(), who.Root})
+}
+
+// healthRoutes adds the routes that need neither Redis nor credentials.
+func (a *API) healthRoutes(r chi.Router) {
+	r.Get("/health", a.getHealth)
+	r.Get("/health/ping", a.getPing)
+	r.Get("/health/ping.json", a.getPing)
+}
+
+// RunWaiting serves a bus whose partitions are not known yet until the context is done: /health is
+// answered as ever, all else with 503. It leaves the listener open, and the connections that come
+// later wait for what serves next.
+func RunWaiting(ctx context.Context, on net.Listener, certificate *server.Certificate, log *slog.Logger) error {
+	a := &API{Service: &rest.Service{Log: log, Now: time.Now}}
+	r := a.newRouter(a.outer()...)
+	a.healthRoutes(r)
+	unavailable := func(w http.ResponseWriter, r *http.Request) { a.Fail(w, r, bus.ErrUnavailable) }
+	r.NotFound(unavailable)
+	r.MethodNotAllowed(unavailable)
+	return server.RunOnLoan(ctx, on, r, certificate, log)
 }
 
 // getHealth reports whether this process serves, whatever the state of Redis.

@@ -111,22 +111,28 @@ type Heartbeat struct {
 	process   overview.Process
 	busy      func() int
 	clock     *clock.Clock
+	others    rdb.Partitions
 }
 
 // NewHeartbeat makes a heartbeat. Process has the kind, the version and the threads; busy, if
-// given, returns how many of these are busy.
-func NewHeartbeat(p *rdb.Partition, process overview.Process, busy func() int, c *clock.Clock) *Heartbeat {
+// given, returns how many of these are busy. Others are the other partitions of the bus: while p is
+// away, one of them says what time it is.
+func NewHeartbeat(
+	p *rdb.Partition, process overview.Process, busy func() int, c *clock.Clock, others ...*rdb.Partition,
+) *Heartbeat {
 	process.PID, process.StartedAt = os.Getpid(), overview.Time{Time: c.Wall()}
 	process.Host, _ = os.Hostname()
-	return &Heartbeat{&processes{p}, rand.Text(), process, busy, c}
+	return &Heartbeat{&processes{p}, rand.Text(), process, busy, c, others}
 }
 
-// Await measures the clock, whether or not Redis takes writes. It returns once Redis has answered
-// or the context is done.
+// Await measures the clock, whether or not Redis takes writes. It returns once a partition has
+// answered or the context is done.
 func (h *Heartbeat) Await(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := h.measure(ctx); !errors.Is(err, bus.ErrUnavailable) {
-			return // an error is a reason to go by the host's clock
+		for _, from := range append(rdb.Partitions{h.processes.redis}, h.others...) {
+			if err := h.measure(ctx, from); !errors.Is(err, bus.ErrUnavailable) {
+				return // an error is a reason to go by the host's clock
+			}
 		}
 		select {
 		case <-time.After(awaitInterval):
@@ -135,14 +141,14 @@ func (h *Heartbeat) Await(ctx context.Context) {
 	}
 }
 
-func (h *Heartbeat) measure(ctx context.Context) error {
-	return rdb.Wrap("heartbeat", h.clock.Measure(func() (time.Time, error) { return h.processes.redis.Time(ctx).Result() }))
+func (h *Heartbeat) measure(ctx context.Context, from *rdb.Partition) error {
+	return rdb.Wrap("heartbeat", h.clock.Measure(func() (time.Time, error) { return from.Time(ctx).Result() }))
 }
 
 // Beat measures the clock, and says that the process lives, and how far the host's clock is ahead
 // of Redis'. It fails with [bus.ErrUnavailable].
 func (h *Heartbeat) Beat(ctx context.Context) error {
-	if err := h.measure(ctx); err != nil {
+	if err := h.measure(ctx, h.processes.redis); err != nil {
 		return err
 	}
 	h.process.SeenAt = overview.Time{Time: h.clock.Wall()}

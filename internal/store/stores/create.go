@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"routemaster/internal/bus"
@@ -92,33 +93,41 @@ func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o store.O
 
 // Open opens the stores of a bus with partitions. It fails with [ErrNoBus] or [bus.ErrUnavailable].
 func Open(ctx context.Context, redis *rdb.Client, namespace string, o store.Options) (*Stores, error) {
-	return open(ctx, redis, redis.At(Keys{namespace}.Partitions()), namespace, o)
-}
-
-func open(ctx context.Context, redis *rdb.Client, at *rdb.Partition, namespace string, o store.Options) (*Stores, error) {
-	count, err := readCount(ctx, at, namespace)
+	count, err := Count(ctx, redis, namespace)
 	if err != nil {
 		return nil, err
 	}
+	return openCounted(redis, count, namespace, o), nil
+}
+
+func openCounted(redis *rdb.Client, count int, namespace string, o store.Options) *Stores {
 	var all []*store.Store
 	for _, p := range redis.Partitions(namespace, count) {
 		all = append(all, store.New(p, o))
 	}
-	return New(all...), nil
+	return New(all...)
 }
 
 // awaitInterval is the pause between two looks for a bus.
 const awaitInterval = time.Second
 
-// Await is [Open] once there is a bus, and Redis answers. Until then it says in the log what it
-// waits for. It fails when its context ends.
-func Await(ctx context.Context, redis *rdb.Client, namespace string, o store.Options, log *slog.Logger) (*Stores, error) {
+// Await is [Open] once there is a bus, and a part of Redis answers that has one of its partitions.
+// Until then it says in the log what it waits for. Finder is another client of the same Redis,
+// which logs nothing: it asks for partitions that may not be there. Await fails when its context
+// ends.
+func Await(ctx context.Context, redis, finder *rdb.Client, namespace string, o store.Options, log *slog.Logger) (*Stores, error) {
 	at := redis.At(Keys{namespace}.Partitions())
 	for told := false; ; {
-		all, err := open(ctx, redis, at, namespace, o)
+		count, err := readCountFor(ctx, findTimeout, at, namespace)
+		if errors.Is(err, bus.ErrUnavailable) {
+			count, err = findCount(ctx, finder, namespace, err)
+		}
 		isMissing := errors.Is(err, ErrNoBus)
-		if !isMissing && !errors.Is(err, bus.ErrUnavailable) {
-			return all, err
+		switch {
+		case err == nil:
+			return openCounted(redis, count, namespace, o), nil
+		case !isMissing && !errors.Is(err, bus.ErrUnavailable):
+			return nil, err
 		}
 		if isMissing && !told {
 			log.Error("there is no bus on this cluster yet: rtm cluster create makes one", "namespace", namespace)
@@ -153,43 +162,70 @@ func readCount(ctx context.Context, at *rdb.Partition, namespace string) (int, e
 	return count, nil
 }
 
+// readCountFor is readCount, for so long at most.
+func readCountFor(ctx context.Context, timeout time.Duration, at *rdb.Partition, namespace string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return readCount(ctx, at, namespace)
+}
+
 // findTimeout is how long [FindCount] waits for a node.
 const findTimeout = 2 * time.Second
 
 // FindCount is [Count], for operators. If the node is away that has the number, it takes it from
 // the partitions, each of which says how many there are.
 func FindCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
-	reading, cancel := context.WithTimeout(ctx, findTimeout)
-	defer cancel()
-	count, failure := Count(reading, redis, namespace)
-	if !errors.Is(failure, bus.ErrUnavailable) {
-		return count, failure
+	count, err := readCountFor(ctx, findTimeout, redis.At(Keys{namespace}.Partitions()), namespace)
+	if errors.Is(err, bus.ErrUnavailable) {
+		return findCount(ctx, redis, namespace, err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, findTimeout)
+	return count, err
+}
+
+// findCount asks partitions how many there are. It fails with a failure if none says that, or not
+// all say the same.
+func findCount(ctx context.Context, redis *rdb.Client, namespace string, failure error) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
-	found := make(chan int, 1)
 	var asking sync.WaitGroup
-	for count := 1; count <= rdb.MaxPartitions; count++ {
-		all := redis.Partitions(namespace, count)
-		for _, p := range []*rdb.Partition{all[0], all[count/2], all[count-1]} { // on different nodes
+	var found [rdb.MaxPartitions + 1]atomic.Bool
+	for count := range found {
+		for _, p := range someOf(redis, namespace, count) {
 			asking.Go(func() {
 				if isThere(ctx, p) {
-					select {
-					case found <- count:
-						cancel() // what is asked of the others
-					default:
-					}
+					found[count].Store(true)
 				}
 			})
 		}
 	}
 	asking.Wait()
-	select {
-	case count = <-found:
-		return count, nil
-	default:
+	only := 0
+	for count := range found {
+		switch {
+		case !found[count].Load():
+		case only != 0:
+			return 0, failure
+		default:
+			only = count
+		}
+	}
+	if only == 0 {
 		return 0, failure
 	}
+	return only, nil
+}
+
+// someOf returns partitions of a bus that has so many, if there is one: all of the usual number, or
+// else three, which are on different nodes.
+func someOf(redis *rdb.Client, namespace string, count int) rdb.Partitions {
+	if count == 0 {
+		return nil
+	}
+	all := redis.Partitions(namespace, count)
+	if count == DefaultPartitions {
+		return all
+	}
+	return rdb.Partitions{all[0], all[count/2], all[count-1]}
 }
 
 // isThere is whether a partition says what it is. One that is held does not.
