@@ -124,7 +124,7 @@ var libraries = map[string]string{
 	"go.yaml.in/yaml/":                     "machines/definition/document cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
 	"golang.org/x/sync/":                   "store/stores machines/topics bench cmd/rtm",
-	"golang.org/x/sys/":                    "tail",
+	"golang.org/x/sys/":                    "outbound tail",
 	"golang.org/x/term":                    "terminal",
 	"golang.org/x/time/":                   "web/auth",
 }

@@ -44,6 +44,8 @@ func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance
 	d := &decision{status: attempt.Status, err: attempt.Error, cause: attempt.Err, public: attempt.Public}
 	d.DeliveryResult.Slice = s.result()
 	switch {
+	case attempt.Doubtful:
+		d.doubted(now)
 	case attempt.Err != nil:
 		d.outcome = bus.OutcomeFailed
 		p.failed(d, s, attempt, now, chance)
@@ -68,6 +70,15 @@ func (s *slice) result() *store.SliceResult {
 		return nil
 	}
 	return &store.SliceResult{KeepTurn: s.plan.options.StrictOrder, UnusedPace: s.unusedPace()}
+}
+
+// doubted decides about a slice that was lost with its connection, perhaps: nobody is at fault yet.
+// It keeps its turn, and the next attempt, which is over a new connection, decides.
+func (d *decision) doubted(now time.Time) {
+	d.outcome, d.retryAt = bus.OutcomeFailed, now
+	if d.Slice != nil {
+		d.Slice.KeepTurn = true
+	}
 }
 
 // nothing is the decision about a slice of which no event can be read.

@@ -394,3 +394,26 @@ func TestRangesOfASliceWithUnreadableEvents(t *testing.T) {
 	assert.Equal(t, "0-2 5-5", s.without([]int{1, 2}).String())
 	assert.Equal(t, "0-5", s.all().String())
 }
+
+// TestAnAttemptInDoubtDoesNotCount has a connection that was used before be silent: the batch comes
+// up again at once, with options or without, and nothing is held against its subscriber.
+func TestAnAttemptInDoubtDoesNotCount(t *testing.T) {
+	doubtful := outbound.Attempt{Err: errors.New("no answer"), Error: bus.ErrorTimeout, Reused: true, Doubtful: true}
+	old := &bus.DeadLetters{Age: time.Minute, Attempts: 1}
+	for name, of := range map[string]*store.Plan{"no options": nil, "options": {Total: 2, Count: 2}} {
+		batch := &store.Delivery{Attempts: 7, Health: 100, CreatedAt: now.Add(-time.Hour), Plan: of}
+		s := &slice{batch: batch, plan: noPlan, payload: payload{events: make([]wire.PackedEvent, 2), taken: 2}}
+		if of != nil {
+			s.plan = &plan{options: bus.Options{DeadLetters: old}}
+		}
+		d := policy.decide(s, doubtful, now, 0)
+		assert.Equal(t, now, d.retryAt, name)
+		assert.Equal(t, bus.OutcomeFailed, d.outcome, "it is on record")
+		assert.Equal(t, bus.ErrorTimeout, d.err)
+		want := store.DeliveryResult{}
+		if of != nil {
+			want.Slice = &store.SliceResult{KeepTurn: true}
+		}
+		assert.Equal(t, want, d.DeliveryResult, name)
+	}
+}

@@ -116,7 +116,7 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 	}
 	return send(ctx, outbound.Request{
 		URL: s.batch.Callback, User: s.batch.UUID, Password: "x", Header: header, Body: s.reader, Length: s.length,
-		KeepBody: d.recorder.keepBody(s),
+		KeepBody: d.recorder.keepBody(s), Fresh: s.isTest(), // which is not tried again
 	})
 }
 

@@ -20,7 +20,8 @@ type Request struct {
 	User, Password string
 	// Header is sent besides the client's own headers. The client takes it over.
 	Header http.Header
-	// Body returns the body from its beginning. It is called again when the request is sent again. It
+	// Body returns the body from its beginning. It is called again when the request is sent again,
+	// because it has not arrived. It
 	// is nil for a request without one.
 	Body func() io.ReadCloser
 	// Length is the length of the body in bytes, greater than 0 if there is one.
@@ -32,8 +33,10 @@ type Request struct {
 	// another response a second, unless AwaitBody says that the body is what is asked for.
 	KeepBody  func(status int) int
 	AwaitBody bool
-	// Once means that the request never arrives twice. It goes over a new connection: only an idle
-	// one may turn out to be closed, when nobody knows what has arrived.
+	// Fresh has the request go over a new connection, and so never be in doubt: see Attempt.Doubtful.
+	Fresh bool
+	// Once is Fresh, and has the request not even be sent again when the server says that it did not
+	// act on it, because it wants another version of HTTP.
 	Once bool
 }
 
@@ -59,6 +62,10 @@ type Attempt struct {
 	// Reused is whether an idle connection was used, Connected whether a new one was made. Both are
 	// true when the idle connection turned out to be closed.
 	Reused, Connected bool
+	// Doubtful is set if an idle connection was used and nothing came until the time was up: then the
+	// connection may be at fault, and not the endpoint. Connections to that host are not used again
+	// for a minute. Try again before you count that against the endpoint: it cannot be in doubt twice.
+	Doubtful bool
 	// OutOfFiles is set if no file descriptor was left for a connection, even if the second try
 	// succeeded. It wraps EMFILE or ENFILE.
 	OutOfFiles error

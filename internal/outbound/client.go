@@ -87,8 +87,7 @@ func New(config Config, now func() time.Time) *Client {
 func (c *Client) Close() { c.idle.close() }
 
 // Send sends a request and returns the attempt. Its error is a [bus.ShortError], because that of a
-// certificate lists names. The request may arrive twice, if the connection
-// breaks before the response, unless it is to be sent once.
+// certificate lists names. The request does not arrive twice.
 func (c *Client) Send(ctx context.Context, r Request) Attempt {
 	start := c.now()
 	a := c.attempt(ctx, r)
@@ -106,13 +105,13 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 		a.Err, a.Error = err, bus.ErrorProtocol
 		return a
 	}
-	conn, resp, err := c.roundTrip(req, r.Once, &a)
+	conn, resp, err := c.roundTrip(req, &r, &a)
 	if err != nil {
 		a.failed(ctx, err)
 		return a
 	}
 	a.responded(resp, c.now())
-	if a.readBody(ctx, resp, &r, cancel) && conn.Available() > 0 {
+	if a.readBody(ctx, resp, &r, cancel) && conn.isFree() {
 		c.idle.put(conn)
 	} else { // after 101, only the body can close it
 		_ = conn.Close()
@@ -149,16 +148,16 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, nil
 }
 
-// roundTrip sends a request over an idle connection, or a new one. One to be sent once gets a new
-// one. If the server refuses HTTP/1.1, its host is offered HTTP/2 from now on, and the request is
-// sent again over that, unless it is to be sent once.
-func (c *Client) roundTrip(req *http.Request, once bool, a *Attempt) (*connection, *http.Response, error) {
+// roundTrip sends a request over an idle connection, or a new one. If the server refuses HTTP/1.1,
+// its host is offered HTTP/2 from now on, and the request is sent again over that, unless it is to
+// be sent once.
+func (c *Client) roundTrip(req *http.Request, r *Request, a *Attempt) (*connection, *http.Response, error) {
 	host, err := hostPort(req.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	conn, resp, err := c.try(req, host, once, a)
-	if err != nil || !refusesHTTP1(resp) || !c.dialer.wantsHTTP2.add(host) || once {
+	conn, resp, err := c.try(req, host, r.Once || r.Fresh, a)
+	if err != nil || !refusesHTTP1(resp) || !c.dialer.wantsHTTP2.add(host) || r.Once {
 		return conn, resp, err
 	}
 	other, err := c.connect(req.Context(), req.URL.Scheme, host, a)
@@ -176,8 +175,8 @@ func (c *Client) roundTrip(req *http.Request, once bool, a *Attempt) (*connectio
 	return other.send(req)
 }
 
-func (c *Client) try(req *http.Request, host string, once bool, a *Attempt) (*connection, *http.Response, error) {
-	if !once {
+func (c *Client) try(req *http.Request, host string, fresh bool, a *Attempt) (*connection, *http.Response, error) {
+	if !fresh {
 		if conn, resp, err := c.reuse(req, host, a); conn != nil || err != nil {
 			return conn, resp, err
 		}
@@ -190,24 +189,36 @@ func (c *Client) try(req *http.Request, host string, once bool, a *Attempt) (*co
 	return conn.send(req)
 }
 
-// reuse sends a request over an idle connection, and returns none if there is none that works. The
-// other side may have closed it: then the request can be sent again over a new one. That is allowed
-// however far the first got, because requests may arrive twice.
+// reuse sends a request over an idle connection, and returns none if there is none that works.
+//
+// The other side may close a connection just when it is used again. The request is sent again, over
+// a new one, if nothing of it had left, or the connection was closed before. Otherwise it may have
+// arrived: an endpoint that crashes while it handles an event closes the connection too, and must
+// not get the event twice at once, for one attempt on record (RFC 9110, section 9.2.2). That is the
+// attempt's failure then, as over a new connection.
+//
+// Silence is the same, but says less: a middlebox may have forgotten the connection, or the other
+// side reads no more from it after an earlier answer. So the attempt ends, and is said to be in
+// doubt: the next, a timeout later and on its own record, is sure to be over a new connection.
 func (c *Client) reuse(req *http.Request, host string, a *Attempt) (*connection, *http.Response, error) {
 	conn := c.idle.take(req.URL.Scheme, host)
 	if conn == nil {
 		return nil, nil, nil
 	}
 	a.Reused, a.Public = true, conn.public
-	resp, err := conn.RoundTrip(req)
+	sent, resp, err := conn.send(req)
 	if err == nil {
-		return conn, resp, nil
+		return sent, resp, nil
 	}
-	_ = conn.Close()
-	if req.Context().Err() != nil {
-		return nil, nil, err
+	expired := req.Context().Err()
+	switch {
+	case expired == nil && !conn.wire.hasSent(conn.start):
+		return nil, nil, rewind(req)
+	case errors.Is(expired, context.DeadlineExceeded) && !conn.wire.hasRead(conn.start):
+		c.idle.doubt(conn.scheme, conn.host)
+		a.Doubtful = true
 	}
-	return nil, nil, rewind(req)
+	return nil, nil, err
 }
 
 // rewind has the body of a request, if it has one, be sent from its beginning.
@@ -231,5 +242,7 @@ func (c *Client) connect(ctx context.Context, scheme, host string, a *Attempt) (
 	if err != nil {
 		return nil, &connectError{err, trail.connected.Load()}
 	}
-	return &connection{ClientConn: conn, scheme: scheme, host: host, public: a.Public, http2: trail.http2.Load()}, nil
+	return &connection{
+		ClientConn: conn, scheme: scheme, host: host, public: a.Public, http2: trail.http2.Load(), wire: trail.wire.Load(),
+	}, nil
 }

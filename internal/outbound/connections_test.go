@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -116,4 +117,22 @@ func TestHostPort(t *testing.T) {
 	}
 	_, err := hostPort(&url.URL{Scheme: "https", Host: "b\u202e\u00fc.example"})
 	assert.Error(t, err)
+}
+
+// TestAHostIsNotInDoubtForever has the time pass for which none of its connections are kept.
+func TestAHostIsNotInDoubtForever(t *testing.T) {
+	c, post, _ := startClient(t, false)
+	require.NoError(t, post().Err)
+	host := c.idle.all.Front().Value.(*connection)
+	c.idle.doubt(host.scheme, host.host)
+	require.NoError(t, post().Err)
+	assert.Zero(t, c.idle.all.Len())
+	c.idle.doubted[origin{host.scheme, host.host}] = time.Now().Add(-time.Second)
+	require.NoError(t, post().Err)
+	assert.Equal(t, 1, c.idle.all.Len())
+	assert.Empty(t, c.idle.doubted)
+	for i := range maxHosts + 1 {
+		c.idle.doubt("https", strconv.Itoa(i))
+	}
+	assert.Len(t, c.idle.doubted, 1)
 }

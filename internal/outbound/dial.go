@@ -29,6 +29,8 @@ type trail struct {
 	connected atomic.Bool
 	// http2 is set if the connection speaks HTTP/2.
 	http2 atomic.Bool
+	// wire is the connection that was made last.
+	wire atomic.Pointer[wire]
 }
 
 // public reports whether the address that was connected to is public, or else all that were
@@ -59,10 +61,15 @@ type dialer struct {
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d.DialContext(ctx, network, address)
-	if err == nil {
-		noteConnection(ctx, conn.RemoteAddr())
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	w := newWire(conn)
+	if t := trailOf(ctx); t != nil {
+		t.wire.Store(w)
+	}
+	noteConnection(ctx, conn.RemoteAddr())
+	return w, nil
 }
 
 // noteConnection notes in the context's trail that there is a connection to an address.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -17,6 +18,9 @@ func (a *Attempt) failed(ctx context.Context, err error) {
 	a.Err, a.Error = err, classify(ctx, err)
 	if ctx.Err() != nil {
 		a.Err = context.Cause(ctx)
+	}
+	if a.Doubtful {
+		a.Err = fmt.Errorf("%w, over a connection that was used before", a.Err)
 	}
 }
 

@@ -2,7 +2,9 @@ package outbound
 
 import (
 	"container/list"
+	"context"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +18,12 @@ type connection struct {
 	public bool
 	// http2 is whether it speaks HTTP/2.
 	http2 bool
+	// wire is what its bytes go over, start how far that had got when the last request began.
+	wire  *wire
+	start mark
+	// early is whether the answer began before all of the last request had arrived. The other side may
+	// never read the rest of it, nor what follows.
+	early bool
 	// Set while it is idle: its place in the pool, and the timer that ends its grace or closes it.
 	place  *list.Element
 	expiry *time.Timer
@@ -23,6 +31,10 @@ type connection struct {
 
 // send sends a request. If that fails the connection is closed, and none is returned.
 func (c *connection) send(req *http.Request) (*connection, *http.Response, error) {
+	c.start, c.early = c.wire.mark(), false
+	if req.ContentLength > oneWrite {
+		req = req.WithContext(c.watch(req))
+	}
 	resp, err := c.RoundTrip(req)
 	if err != nil {
 		_ = c.Close()
@@ -30,6 +42,21 @@ func (c *connection) send(req *http.Request) (*connection, *http.Response, error
 	}
 	return c, resp, nil
 }
+
+// oneWrite is how long a body may be, in bytes, that is written at once with its header: as much as
+// net/http holds. No answer begins before it has left.
+const oneWrite = 4 << 10
+
+// watch returns a context in which it is noted whether the answer to a request comes early. When
+// RoundTrip returns it is too late for that: it waits a little for the rest of the body.
+func (c *connection) watch(req *http.Request) context.Context {
+	return httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotFirstResponseByte: func() { c.early = c.wire.isSending(req.ContentLength, c.start) },
+	})
+}
+
+// isFree reports whether the connection can take the next request.
+func (c *connection) isFree() bool { return !c.early && c.Available() > 0 }
 
 // origin is the scheme and host of a connection (RFC 6454).
 type origin struct{ scheme, host string }
@@ -47,10 +74,18 @@ type idlePool struct {
 	byHost map[origin][]*connection // the longest idle first
 	all    list.List                // of *connection, the longest idle first
 	closed bool
+	// doubted has until when no connections of a host are kept: see doubt.
+	doubted map[origin]time.Time
 }
 
+// doubtTTL is for how long none are kept to a host that was silent on a connection used before:
+// long enough for what failed so to come up again, and to get a new connection.
+const doubtTTL = time.Minute
+
 func newIdlePool(maxIdle, maxPerHost int, grace, ttl time.Duration) *idlePool {
-	return &idlePool{max: maxIdle, maxPerHost: maxPerHost, grace: grace, ttl: ttl, byHost: map[origin][]*connection{}}
+	return &idlePool{
+		max: maxIdle, maxPerHost: maxPerHost, grace: grace, ttl: ttl, byHost: map[origin][]*connection{}, doubted: map[origin]time.Time{},
+	}
 }
 
 // take returns the most recently used connection to a host, nil if there is none. It closes
@@ -66,11 +101,39 @@ func (p *idlePool) take(scheme, host string) *connection {
 		conn := conns[len(conns)-1]
 		p.remove(conn)
 		p.mu.Unlock()
-		if conn.Available() > 0 {
+		if conn.Available() > 0 && !conn.wire.isClosed() {
 			return conn
 		}
 		_ = conn.Close()
 	}
+}
+
+// doubt closes the connections to a host, and has none be kept for a while.
+func (p *idlePool) doubt(scheme, host string) {
+	to := origin{scheme, host}
+	p.mu.Lock()
+	if len(p.doubted) >= maxHosts { // whoever is not asked again stays
+		clear(p.doubted)
+	}
+	p.doubted[to] = time.Now().Add(doubtTTL)
+	conns := slices.Clone(p.byHost[to])
+	for _, conn := range conns {
+		p.remove(conn)
+	}
+	p.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+// doubts reports whether no connections to a host are kept. The caller holds the lock.
+func (p *idlePool) doubts(to origin) bool {
+	until, ok := p.doubted[to]
+	if ok && time.Now().After(until) {
+		delete(p.doubted, to)
+		return false
+	}
+	return ok
 }
 
 // put keeps a connection that is free for the next request.
@@ -84,10 +147,10 @@ func (p *idlePool) put(conn *connection) {
 func (p *idlePool) add(conn *connection) (surplus *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	to := origin{conn.scheme, conn.host}
+	if p.closed || p.doubts(to) {
 		return conn
 	}
-	to := origin{conn.scheme, conn.host}
 	p.byHost[to] = append(p.byHost[to], conn)
 	place := p.all.PushBack(conn)
 	conn.place, conn.expiry = place, time.AfterFunc(p.grace, func() { p.endGrace(conn, place) })

@@ -60,6 +60,7 @@ func (r *Run) LogAttrs() []slog.Attr {
 //   - [Failed]: zero if it is not tried again, else when;
 //   - [Held]: until when the jobs of its type are held back. It costs no attempt.
 //   - [Unsent]: the same, though its service has not said so.
+//   - [Again]: when it is handed over again. It costs no attempt, and holds nothing back.
 //
 // A job that is to be tried once is archived as failed, whatever RetryAt says, unless it was
 // accepted, succeeded or was not sent.
@@ -83,10 +84,9 @@ const (
 	Failed    RunResult = "failed"
 	Held      RunResult = "held"
 	Unsent    RunResult = "unsent"
+	// Again is also the result of a task whose handler did not come to one.
+	Again RunResult = "again"
 )
-
-// again is the result of a task whose handler did not come to one.
-const again RunResult = "again"
 
 // Ended is a job that came up for its end, or for that of an attempt: its deadline has passed, it
 // has expired, or the worker that had it died.
@@ -118,7 +118,7 @@ func (kind) Settings(context.Context) []any { return []any{rand.Float64()} }
 func (kind) Result(_ queue.Payload, detail any) []any {
 	o, ok := detail.(Outcome)
 	if !ok {
-		return []any{string(again), "the worker failed", ""}
+		return []any{string(Again), "the worker failed", ""}
 	}
 	return []any{string(o.Result), o.Reason, int(o.Standing), o.Reported}
 }

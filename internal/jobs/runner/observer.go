@@ -65,6 +65,8 @@ func (n observation) writeLog(ctx context.Context, a outbound.Attempt, d decisio
 		event = "failed to run a job"
 	case d.Result == jobstore.Unsent: // Redis' state is in the log
 		level, event = slog.LevelDebug, "kept a job until replicas confirm that it was taken"
+	case d.Result == jobstore.Again:
+		event = "posting a job again over a new connection"
 	case a.Err != nil:
 		event = "awaiting the report of a service that did not answer"
 	default:

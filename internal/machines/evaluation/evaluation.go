@@ -170,10 +170,10 @@ func (n *Evaluation) ask(name string) (any, error) {
 		return nil, fmt.Errorf("there is no feed %s", name)
 	}
 	n.Asked = true
-	attempt := n.client.Send(n.ctx, outbound.Request{
-		Method: http.MethodGet, URL: machines.ExpandURL(feed.URL, n.label.Machine, n.label.Name), Timeout: feed.Timeout,
-		Header: http.Header{"Accept": {"application/json"}}, KeepBody: func(int) int { return maxFeed }, AwaitBody: true,
-	})
+	attempt := n.get(feed)
+	if attempt.Doubtful { // it changes nothing there
+		attempt = n.get(feed)
+	}
 	n.recorder.FeedAsked(n.machine.Name, name, attempt.Status)
 	object, err := readFeed(attempt)
 	if err != nil {
@@ -181,6 +181,14 @@ func (n *Evaluation) ask(name string) (any, error) {
 		return nil, fmt.Errorf("feed %s: %w", name, err)
 	}
 	return map[string]any(object), nil
+}
+
+// get sends the request of a feed.
+func (n *Evaluation) get(feed *machines.Feed) outbound.Attempt {
+	return n.client.Send(n.ctx, outbound.Request{
+		Method: http.MethodGet, URL: machines.ExpandURL(feed.URL, n.label.Machine, n.label.Name), Timeout: feed.Timeout,
+		Header: http.Header{"Accept": {"application/json"}}, KeepBody: func(int) int { return maxFeed }, AwaitBody: true,
+	})
 }
 
 func readFeed(a outbound.Attempt) (machines.Object, error) {

@@ -29,6 +29,9 @@ func (r *Runner) act(
 		attempt = r.call(ctx, m, state, visit)
 	}
 	standing := changedTo(standingAfter(attempt), visit)
+	if attempt.Doubtful {
+		standing = nil
+	}
 	defer func() { result.Standing = standing }()
 	if attempt.Err != nil {
 		return r.missed(state.Action, visit, attempt)
@@ -90,6 +93,10 @@ func (r *Runner) missed(
 ) (labelstore.Result, time.Duration) {
 	result := labelstore.Result{
 		Outcome: labelstore.Attempted, Failures: visit.Attempts + 1, Status: attempt.Status, Error: bus.Reason(attempt.Err.Error()),
+	}
+	if attempt.Doubtful { // the next is over a new connection, and counts
+		result.Failures = visit.Attempts
+		return result, time.Millisecond
 	}
 	if attempt.Gone() || result.Failures >= a.Attempts {
 		result.Outcome = labelstore.Errored
