@@ -164,3 +164,44 @@ func TestTheDeadlineEndsAnAttempt(t *testing.T) {
 		storetest.RequireAllSound(t, a.Stores)
 	})
 }
+
+// TestALateFailureIsNotDropped has attempts reported as failed that the deadline has ended, and one
+// that was reported as failed before, now as the last: each report is refused, or holds.
+func TestALateFailureIsNotDropped(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		a.add("bill", atMostOnce)
+		const failed, last = `{"status":"failed","attempt":3}`, `{"status":"failed","attempt":3,"retryable":false}`
+		path, once := a.put("ship", 1), a.put("bill", 2)
+		a.fetch("ship")
+		a.fetch("bill")
+		a.pass(time.Minute + time.Second)
+		a.refuse("POST", path, failed, 409, "stale_attempt")
+		require.Equal(t, []any{"queued", 2}, []any{a.show(path).Status, a.show(path).Attempts})
+		a.require(200, "POST", path, last)
+		require.Equal(t, []any{"failed", 2}, []any{a.show(path).Status, a.show(path).Attempts}, "it says not to retry")
+		a.require(200, "POST", path, last)
+		a.refuse("POST", path, `{"status":"succeeded","attempt":3}`, 409, "already_reported")
+		a.require(200, "POST", once, `{"status":"failed","attempt":1}`)
+		a.refuse("POST", once, `{"status":"succeeded","attempt":1}`, 409, "already_reported")
+
+		path = a.put("ship", 3)
+		a.fetch("ship")
+		a.require(200, "POST", path, failed)
+		a.require(200, "POST", path, failed)
+		a.require(200, "POST", path, last)
+		require.Equal(t, "failed", a.show(path).Status, "it says now not to retry")
+		a.require(200, "POST", path, last)
+
+		path = a.put("ship", 4)
+		a.fetch("ship")
+		a.require(200, "POST", path, failed)
+		a.pass(2 * time.Second)
+		a.fetch("ship")
+		a.refuse("POST", path, last, 409, "already_reported")
+		a.require(200, "POST", path, failed)
+		require.Equal(t, "in-progress", a.show(path).Status)
+		storetest.RequireAllSound(t, a.Stores)
+	})
+}

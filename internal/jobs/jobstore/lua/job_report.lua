@@ -11,38 +11,46 @@ local job = read_job(ARGV[2])
 if not job or job.type ~= ARGV[3] then return { 0, 'unknown' } end
 if is_for_others(job.type, ARGV[9]) then return { 0, 'not client' } end
 local attempt, status, now = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[7])
-local said = exact(attempt) .. ' ' .. status
+local said, final = exact(attempt) .. ' ' .. status, status == 'failed' and ARGV[6] == '1'
 local function has_reported(what) return string.find(',' .. job.reported, ',' .. what, 1, true) end
-if has_reported(said) then return { 1, '' } end
-if has_reported(exact(attempt) .. ' ') then return { 0, 'reported' } end
+local again = has_reported(said)
+-- One that was not to be the last attempt may still become that, while its retry waits.
+local is_last_now = again and final and job.open
+if again and not is_last_now then return { 1, '' } end
+if not again and has_reported(exact(attempt) .. ' ') then return { 0, 'reported' } end
 -- The deadline ended this attempt, or the worker that had it died.
 local late = job.ended == attempt
 if job.status == 'cancelled' then return { 0, 'cancelled' } end
 if job.status == 'expired' then return { 0, 'archived' } end
-local stale = not late or job.status == 'in-progress'
-if stale and (not job.open or attempt ~= job.attempts) then return { 0, 'stale' } end
+if is_last_now then
+  if job.status ~= 'queued' or job.attempts ~= attempt - 1 then return { 0, 'reported' } end
+else
+  local stale = not late or job.status == 'in-progress'
+  if stale and (not job.open or attempt ~= job.attempts) then return { 0, 'stale' } end
+  -- What it asks for is done already: the retry waits.
+  if late and job.open and status == 'failed' and not final then return { 0, 'stale' } end
+end
 
 local type = read_type(job.type)
 if not type then return { 0, 'unknown' } end
 if job.open and type.deleted then return { 0, 'cancelled' } end -- or will be in a moment
+allow_when_full()
 if job.open and attempt == job.attempts then
-  allow_when_full()
   note_answer(type, job, true, 2)
   if status == 'succeeded' then
     archive(type, job, status, attempt, now, said)
     return { 1, status }
   end
-  return { 1, fail_attempt(type, job, ARGV[6] == '1', now, tonumber(ARGV[8]), said) }
+  return { 1, fail_attempt(type, job, final, now, tonumber(ARGV[8]), said) }
 end
-allow_when_full()
-if status == 'failed' then -- which is what was taken for granted
+if job.open then
+  archive(type, job, status, final and job.attempts or attempt, now, not again and said or nil)
+  return { 1, status }
+end
+if status == 'failed' then -- as which it is archived
   redis.call('HSET', job_key(job.id), 'reported', with_report(job, said))
   return { 1, '' }
 end
-if job.open then
-  archive(type, job, status, attempt, now, said)
-else
-  redis.call('ZREM', archive_key(type.name, 'failed'), job.id)
-  enter_archive(type, job, status, attempt, now, said)
-end
+redis.call('ZREM', archive_key(type.name, 'failed'), job.id)
+enter_archive(type, job, status, attempt, now, said)
 return { 1, status }
