@@ -171,7 +171,7 @@ func TestWrongJobsAreNotSent(t *testing.T) {
 	b := newCannedBus(t, nil)
 	const id = "job_282227eb-3c76-4ef7-af7e-25dff933077f"
 	for _, c := range []struct{ args, want string }{
-		{"put Ship", `"Ship" is not the name of a job type: must be 1 to 64 characters`},
+		{"put Sh!p", `"Sh!p" is not the name of a job type: must be 1 to 255 characters`},
 		{"put ship 17", `"17" is not a job's id`},
 		{"put ship --data {", "--data must be a JSON value"},
 		{"put ship --data @/nowhere", "--data: open /nowhere: no such file"},

@@ -39,12 +39,13 @@ func (t *Type) Validate() error {
 	return nil
 }
 
-// typeNames are the names that types may have, but for those that begin as a job's id does.
-var typeNames = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+// typeNames are the names that types may have, but for those that begin as a job's id does or that
+// a path cannot have. The service that this one replaces had no rule.
+var typeNames = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,255}$`)
 
 // Validate checks the name of a type that is to be made. The error is as that of [Type.Validate].
 func (n TypeName) Validate() error {
-	const rule = "1 to 64 characters of a-z, 0-9, dot, underscore and hyphen, the first of them a letter or a digit"
+	const rule = "1 to 255 characters of A-Z, a-z, 0-9, dot, underscore, colon and hyphen"
 	switch {
 	case n == "":
 		return refuse(missingParameter, "/name", "is required: %s", rule)
@@ -52,6 +53,8 @@ func (n TypeName) Validate() error {
 		return refuse(forbiddenParameter, "/name", "must be another name; nobody needs this type: what is changed of job types holds at once")
 	case strings.HasPrefix(string(n), IDPrefix):
 		return refuse(invalidParameter, "/name", `must not begin with "job_", as the ids of jobs do`)
+	case n == "." || n == "..":
+		return refuse(invalidParameter, "/name", "must be another name; in a path this one means something else")
 	case !typeNames.MatchString(string(n)):
 		return refuse(invalidParameter, "/name", "must be %s", rule)
 	}

@@ -49,7 +49,8 @@ func Find(e *exam.Examination) {
 		}
 	}
 	for of, ids := range e.Each(scan.ArchivePrefix) {
-		name, status, _ := strings.Cut(of, ":")
+		colon := strings.LastIndexByte(of, ':') // a type's name may have one
+		name, status := of[:max(colon, 0)], of[colon+1:]
 		for id := range ids {
 			record := e.Records[id]
 			x.findListed(e.Full(scan.ArchivePrefix+of), id, record.Type == name && record.Status == status)

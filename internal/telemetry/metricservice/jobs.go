@@ -58,7 +58,8 @@ func archived(program, status string) []string {
 }
 
 // Replaced returns the counters that the service had that jobs replace, as far as they come of
-// counters of ours.
+// counters of ours. A colon of a type's name is an underscore there: it would end the name for the
+// agent.
 func Replaced(counts map[bus.Counter]int64) (measures []Measure) {
 	sums := map[string]int64{}
 	for c, n := range counts {
@@ -76,7 +77,7 @@ func Replaced(counts map[bus.Counter]int64) (measures []Measure) {
 			}
 		}
 		for _, name := range names[strings.Join(values, " ")] {
-			sums[strings.ReplaceAll(name, "{type}", job)] += n
+			sums[strings.ReplaceAll(name, "{type}", strings.ReplaceAll(job, ":", "_"))] += n
 		}
 	}
 	for name, n := range sums {

@@ -24,6 +24,7 @@ func TestWhatTheReplacedServiceCounted(t *testing.T) {
 		bus.NewCounter(telemetry.EnqueuedJobsCounter, tag("job_type", "ship")):                         6,
 		bus.NewCounter(telemetry.EnqueuedJobsCounter, tag("job_type", "pay")):                          1,
 		bus.NewCounter(telemetry.JobRequestsCounter, tag("request", "report"), tag("result", "stale")): 9,
+		bus.NewCounter(telemetry.EnqueuedJobsCounter, tag("job_type", "Mail:daily")):                   1,
 		bus.NewCounter("events.published", tag("topic", "widgets")):                                    1,
 	}) {
 		assert.True(t, m.Verbatim && !m.Gauge)
@@ -40,7 +41,7 @@ func TestWhatTheReplacedServiceCounted(t *testing.T) {
 		"rickover.dequeuer.dequeue.success": 7, "rickover.dequeuer.dequeue.ship.success": 6, "rickover.dequeuer.dequeue.pay.success": 1,
 		"rickover.dequeuer.post_job.unavailable": 3, "rickover.dequeuer.wait_for_job.pay.timeout": 7,
 		"rickover.dequeuer.wait_for_job.pay.failed": 7, "rickover.dequeuer.wait_for_job.pay.attempt_count_decremented": 8,
-		"rickover.server.enqueue.success": 7, "rickover.server.enqueue.ship.success": 6, "rickover.server.enqueue.pay.success": 1,
+		"rickover.server.enqueue.success": 8, "rickover.server.enqueue.Mail_daily.success": 1, "rickover.server.enqueue.ship.success": 6, "rickover.server.enqueue.pay.success": 1,
 		"rickover.server.status_callback.failed_decrement": 9,
 	}, got)
 }

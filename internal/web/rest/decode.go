@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/wire"
@@ -30,7 +31,20 @@ func (s *Service) ReadHeldJSON(w http.ResponseWriter, r *http.Request, maxBytes 
 	if err != nil {
 		return func() {}, err
 	}
-	return func() { s.Release(r, text) }, decode(text, into)
+	return func() { s.Release(r, text) }, decode(text, into, strictness(r))
+}
+
+// replacedPath begins the paths that the bus has from the job service that it replaces.
+const replacedPath = "/v1/jobs"
+
+// strictness is how the members of a request's body match those that it may have. Services and
+// clients of the job service that the bus replaces send members that were not read there, and names
+// in capitals.
+func strictness(r *http.Request) json.Options {
+	if r.URL.Path != replacedPath && !strings.HasPrefix(r.URL.Path, replacedPath+"/") {
+		return json.RejectUnknownMembers(true)
+	}
+	return json.JoinOptions(json.MatchCaseInsensitiveNames(true), jsonv1.MatchCaseSensitiveDelimiter(true))
 }
 
 // ReadOptionalJSON is [Service.ReadJSON] for a request that may have no body, which is as an empty
@@ -53,19 +67,19 @@ func (s *Service) RefuseBody(w http.ResponseWriter, r *http.Request) error {
 		return unread(w, err)
 	}
 	defer s.Release(r, text)
-	if len(bytes.TrimSpace(text)) > 0 && decode(text, &struct{}{}) != nil {
+	if len(bytes.TrimSpace(text)) > 0 && decode(text, &struct{}{}, strictness(r)) != nil {
 		return bus.Invalidf("", "this takes no body; send none")
 	}
 	return nil
 }
 
-// decode reads one JSON object into the struct that into points to, strictly: it must be valid
-// UTF-8, without duplicate or unknown names, and nothing may follow. Null for a pointer is as if
-// the member were left out, since existing clients send it; null is refused for other fields. The
-// error is a [bus.Invalid] that points at the value at fault.
-func decode(text []byte, into any) error {
+// decode reads one JSON object into the struct that into points to: it must be valid UTF-8, without
+// duplicate names, and nothing may follow; names are as strict as [strictness] has them. Null for a
+// pointer is as if the member were left out, since existing clients send it; null is refused for
+// other fields. The error is a [bus.Invalid] that points at the value at fault.
+func decode(text []byte, into any, names json.Options) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
-	err := json.UnmarshalDecode(decoder, into, json.RejectUnknownMembers(true), json.WithUnmarshalers(checkKind))
+	err := json.UnmarshalDecode(decoder, into, names, json.WithUnmarshalers(checkKind))
 	if err == nil {
 		err = wire.ExpectEnd(decoder)
 	}

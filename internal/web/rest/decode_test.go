@@ -3,6 +3,7 @@ package rest
 import (
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,8 @@ type decoded struct {
 	Short int16           `json:"short"`
 }
 
+var strict = json.RejectUnknownMembers(true)
+
 func TestDecode(t *testing.T) {
 	text, count := "", int64(-7)
 	for sent, want := range map[string]decoded{
@@ -28,7 +31,7 @@ func TestDecode(t *testing.T) {
 		`{"n\u0061me":"\"","list":["a","b"]}`: {Name: `"`, List: []bus.TopicName{"a", "b"}},
 	} {
 		var got decoded
-		require.NoError(t, decode([]byte(sent), &got), sent)
+		require.NoError(t, decode([]byte(sent), &got, strict), sent)
 		assert.Equal(t, want, got, sent)
 	}
 }
@@ -63,7 +66,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"name":}`, "", "the body is not valid JSON at line 1, column 9: missing value after object name"},
 	} {
 		var into decoded
-		err := decode([]byte(c.sent), &into)
+		err := decode([]byte(c.sent), &into, strict)
 		var invalid *bus.Invalid
 		require.ErrorAs(t, err, &invalid, c.sent)
 		assert.Equal(t, bus.Invalid{Pointer: c.pointer, Detail: c.detail}, *invalid, c.sent)
@@ -84,7 +87,7 @@ func TestDecodeNullableAndOthers(t *testing.T) {
 		`{"x": [1, null] ,"y":null}`: {Others: map[string]jsontext.Value{"x": jsontext.Value("[1, null]"), "y": jsontext.Value("null")}},
 	} {
 		var got members
-		require.NoError(t, decode([]byte(sent), &got), sent)
+		require.NoError(t, decode([]byte(sent), &got, strict), sent)
 		assert.Equal(t, want, got, sent)
 	}
 	for _, c := range []struct{ sent, pointer, detail string }{
@@ -96,7 +99,7 @@ func TestDecodeNullableAndOthers(t *testing.T) {
 	} {
 		var into members
 		var invalid *bus.Invalid
-		require.ErrorAs(t, decode([]byte(c.sent), &into), &invalid, c.sent)
+		require.ErrorAs(t, decode([]byte(c.sent), &into, strict), &invalid, c.sent)
 		assert.Equal(t, c.pointer, invalid.Pointer, c.sent)
 		assert.Contains(t, invalid.Detail, c.detail, c.sent)
 	}
