@@ -65,6 +65,9 @@ type TypeInfo struct {
 	// its owner; empty if it has not.
 	SkipReason string `json:"skip_reason,omitempty"`
 	Counts     Counts `json:"counts"`
+	// Causes are why jobs that have not ended are not in progress, or stay there: "no_worker",
+	// "paused", "held_type", "concurrency", "awaiting_fetch" or "not_due".
+	Causes []string `json:"causes"`
 }
 
 // Counts are how many jobs of a type there are that have not ended.

@@ -114,6 +114,11 @@ func TestJobsArePutAndDone(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(b.rtm(t, "show", id, "--json")), &job))
 	assert.WithinDuration(t, time.Now().Add(time.Hour), job.ExpiresAt, time.Minute)
 
+	shown = b.rtm(t, "type", "show", "ship")
+	assert.Contains(t, shown, "queued\t1\n")
+	assert.Contains(t, shown, "\nwhy\tno worker runs: ")
+	assert.Contains(t, shown, "\nwhy\tjobs are due that no service has fetched\n")
+
 	b.take(t)
 	b.rtm(t, "report", id, "failed", "--final")
 	assert.Contains(t, b.rtm(t, "show", id), "status\tfailed\nattempts left\t2\nended\t")

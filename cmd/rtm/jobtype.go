@@ -19,7 +19,7 @@ func newJobTypeCommand(bus *busFlags) *cobra.Command {
 	return newGroup("type", "make, list, change, pause and remove the types of jobs",
 		"  rtm job type add invoice-shipments --strategy at_least_once --attempts 3 --concurrency 5 --pull -b @production\n"+
 			"  rtm job type list -b @production",
-		newJobTypeAddCommand(bus), newJobTypeListCommand(bus), newJobTypeSetCommand(bus),
+		newJobTypeAddCommand(bus), newJobTypeListCommand(bus), newJobTypeShowCommand(bus), newJobTypeSetCommand(bus),
 		newJobTypePauseCommand(bus), newJobTypeResumeCommand(bus), newJobTypeDelCommand(bus))
 }
 
@@ -58,6 +58,56 @@ tabs.`,
 	}
 	addJSONFlag(command, &asJSON)
 	return command
+}
+
+// typeCauses are the causes of a type's view, in words.
+var typeCauses = map[string]string{
+	"no_worker": "no worker runs: no job that is due later comes up, and no deadline is kept; start a worker",
+	"paused":    "it is paused: rtm job type resume ends that",
+	"held_type": "its service has asked for time",
+	"concurrency": "as many of its jobs are in progress as may be: rtm job type set --concurrency allows more, " +
+		"and reports make room",
+	"awaiting_fetch": "jobs are due that no service has fetched",
+	"not_due":        "all that are queued wait for their time",
+}
+
+func newJobTypeShowCommand(bus *busFlags) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:               "show NAME",
+		Short:             "show a job type, and why its jobs wait",
+		Long:              "Show a type of jobs, how many of its jobs have not ended, and why those are not in progress, or stay there.",
+		Example:           "  rtm job type show invoice-shipments -b @production",
+		Args:              jobTypeArgs(1, 1, 1),
+		ValidArgsFunction: bus.completeJobTypes,
+		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
+			t, err := j.Type(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			rows := typeFields(t)
+			return list{
+				json: asJSON, value: t, header: []string{"WHAT", "VALUE"}, rows: rows,
+				plain: func(w io.Writer) error { return lines(w, rows) },
+			}.print(cmd.OutOrStdout())
+		}),
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return command
+}
+
+// typeFields is a type, a line for each field.
+func typeFields(t jobs.TypeInfo) [][]string {
+	row, counts := typeRow(t), typeCounts(t)
+	fields := [][]string{
+		{"type", t.Name}, {"state", row[1]}, {"queued", counts[0]}, {"waiting", counts[1]}, {"in progress", counts[2]},
+		{"concurrency", strconv.Itoa(t.Concurrency)}, {"attempts", strconv.Itoa(t.Attempts)}, {"strategy", t.Strategy},
+		{"timeout", t.Timeout.Duration().String()}, {"sent to", sentTo(t)}, {"owner", t.Owner},
+	}
+	for _, cause := range t.Causes {
+		fields = append(fields, []string{"why", cmp.Or(typeCauses[cause], cause)})
+	}
+	return fields
 }
 
 // typeRow is a type as a terminal shows it.

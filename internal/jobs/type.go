@@ -121,6 +121,45 @@ type Counts struct {
 	HeldUntil time.Time
 }
 
+// Cause is why jobs of a type are not in progress, or stay there.
+type Cause string
+
+// The causes, the gravest first.
+const (
+	// NoWorker means that none runs: no job that is due later comes up, and no deadline is kept, also
+	// where services fetch the jobs.
+	NoWorker Cause = "no_worker"
+	// CausePaused means that the type is paused.
+	CausePaused Cause = "paused"
+	// HeldType means that the service has asked for time.
+	HeldType Cause = "held_type"
+	// ConcurrencyReached means that as many jobs are in progress as may be.
+	ConcurrencyReached Cause = "concurrency"
+	// AwaitingFetch means that jobs are due that no service has fetched.
+	AwaitingFetch Cause = "awaiting_fetch"
+	// NotDue means that all wait for their time.
+	NotDue Cause = "not_due"
+)
+
+// Causes says why jobs of a type with such counts are not in progress, or stay there. It says
+// nothing if all have ended.
+func (c Counts) Causes(t Type, hasWorker bool, now time.Time) []Cause {
+	causes := []Cause{}
+	add := func(is bool, cause Cause) {
+		if is {
+			causes = append(causes, cause)
+		}
+	}
+	isDue, isFull := !c.Oldest.IsZero(), c.InProgress >= int64(t.Concurrency)
+	add(!hasWorker && c.Queued+c.InProgress > 0, NoWorker)
+	add(t.Paused && c.Queued > 0, CausePaused)
+	add(c.HeldUntil.After(now) && isDue, HeldType)
+	add(isFull && isDue && !t.Paused, ConcurrencyReached)
+	add(t.Pull && isDue && !isFull && !t.Paused, AwaitingFetch)
+	add(c.Queued > 0 && !isDue && hasWorker, NotDue)
+	return causes
+}
+
 // CountedType is a type, and how many of its jobs have not ended.
 type CountedType struct {
 	Type

@@ -100,6 +100,8 @@ type typeView struct {
 	SkippedAt  *string          `json:"skipped_at"`
 	SkipReason *jobs.SkipReason `json:"skip_reason"`
 	Counts     countsView       `json:"counts"`
+	// Causes are why jobs are not in progress, or stay there.
+	Causes []jobs.Cause `json:"causes"`
 }
 
 type countsView struct {
@@ -115,7 +117,7 @@ func (h *Handlers) viewType(t jobs.Type, counts jobs.Counts) typeView {
 		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), NextAt: rest.OrNull(timestamp(t.NextTime(h.Now()))), Clients: t.Clients,
 		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
 		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)), SkippedAt: rest.OrNull(timestamp(t.SkippedAt)), SkipReason: rest.OrNull(t.SkipReason),
-		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress},
+		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress}, Causes: []jobs.Cause{},
 	}
 	if t.Pull {
 		view.URL = nil
@@ -257,15 +259,21 @@ func (h *Handlers) getTypes(w http.ResponseWriter, r *http.Request) {
 // viewTypes returns how some types are shown, with how many jobs they have.
 func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, error) {
 	counts, err := h.stores.Counts(r.Context(), types...)
+	now, hasWorker := h.Now(), false
+	if err == nil {
+		hasWorker, err = h.stores.HasWorker(r.Context(), now)
+	}
 	if err != nil {
 		return nil, err
 	}
-	views, now := make([]typeView, len(types)), h.Now()
+	views := make([]typeView, len(types))
 	for i, t := range types {
+		causes := counts[i].Causes(t, hasWorker, now)
 		if !counts[i].HeldUntil.After(now) { // the next job is sent: nothing is held back
 			counts[i].HeldUntil = time.Time{}
 		}
 		views[i] = h.viewType(t, counts[i])
+		views[i].Causes = causes
 	}
 	return views, nil
 }

@@ -52,6 +52,7 @@ type typeView struct {
 		Queued, Waiting int
 		InProgress      int `json:"in_progress"`
 	}
+	Causes []string
 }
 
 // requireType sends a request that is answered with a type.
@@ -478,5 +479,28 @@ func TestATypeShowsUntilWhenItIsHeld(t *testing.T) {
 		a.Ahead = 0
 		require.NotNil(t, heldUntil())
 		assert.Nil(t, a.requireType(200, rootKey, "PATCH", "/v2/job-types/ship", `{"url":"https://ship.example/2"}`).HeldUntil)
+	})
+}
+
+// TestATypeSaysWhyItsJobsWait has jobs wait for each cause.
+func TestATypeSaysWhyItsJobsWait(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		causes := func() []string { return a.requireType(200, alice, "GET", "/v2/job-types/ship", "").Causes }
+		assert.Empty(t, causes(), "nothing waits")
+		a.require(202, "PUT", "/v1/jobs/ship/"+jobID(1), `{"data":1,"run_after":"2026-01-31T19:00:00Z"}`)
+		assert.Equal(t, []string{"no_worker"}, causes())
+		require.NoError(t, a.jobs.Queues()[0].Heartbeat(t.Context(), start, "worker"))
+		assert.Equal(t, []string{"not_due"}, causes())
+		a.put("ship", 2)
+		assert.Equal(t, []string{"awaiting_fetch"}, causes())
+		a.fetch("ship")
+		a.put("ship", 3)
+		assert.Equal(t, []string{"concurrency"}, causes())
+		a.requireType(200, rootKey, "PATCH", "/v2/job-types/ship", `{"paused":true}`)
+		assert.Equal(t, []string{"paused"}, causes())
+		a.Ahead += time.Hour
+		assert.Equal(t, []string{"no_worker", "paused"}, causes(), "the worker is silent")
 	})
 }

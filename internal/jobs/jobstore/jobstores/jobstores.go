@@ -184,6 +184,14 @@ func (s *Stores) CreateType(ctx context.Context, t jobs.Type) error {
 	})
 }
 
+// HasWorker reports whether any worker of the bus was active lately. Without one no job that is due
+// later comes up, and no deadline is kept. It fails with [bus.ErrUnavailable].
+func (s *Stores) HasWorker(ctx context.Context, now time.Time) (bool, error) {
+	// All workers are known in all partitions.
+	active, _, err := queue.NewLook(s.partitions[0]).Workers(ctx, now.Add(-bus.DeadAfter))
+	return active > 0, err
+}
+
 // Page returns up to max of all types, as [Stores.Types], from behind a cursor, which is empty for
 // the newest. Next is the cursor of the next page, empty if there is none. It fails with
 // [bus.ErrUnavailable], or a [bus.Invalid] for a cursor that is none.
