@@ -90,7 +90,7 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 		assert.Contains(t, said, "the test event was not delivered: "+c.client)
 		assert.Contains(t, said, c.remedy)
 		_, out, said := c.bus.rtm(t, "shop--1", "sub", "show")
-		assert.Regexp(t, "\nlast failure\t2.*"+regexp.QuoteMeta(c.client)+".*"+regexp.QuoteMeta(c.remedy), out, said)
+		assert.Regexp(t, "\nlast failure\t2.* test event "+regexp.QuoteMeta(c.client)+".*"+regexp.QuoteMeta(c.remedy), out, said)
 		if c.root == "" {
 			c.root = c.client
 		}

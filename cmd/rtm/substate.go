@@ -35,8 +35,8 @@ func newSubShowCommand(about *subscriberFlags) *cobra.Command {
 		Use:   "show",
 		Short: "show your subscription with its options and its state",
 		Long: `Show what a subscriber has set and the state of its deliveries: as a table on a terminal, else a line for each, with
-name and value separated by a tab. The last line says how the last delivery failed, and what to do about it. With --json
-the object that the bus sends, without that.`,
+name and value separated by a tab. The last line says which delivery failed last, or which test event, and what to do about
+it. With --json the object that the bus sends, without that.`,
 		Example: "  rtm sub show -b @production\n  rtm sub show --subscriber shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(0, 0),
 		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
@@ -91,17 +91,26 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 	}
 }
 
-// lastFailure says of the last attempt on record that failed when it was, and what to do about it.
+// lastFailure says of the last attempt on record that failed when it was, whether it was that of a
+// test event, and what to do about it.
 func lastFailure(ctx context.Context, s *subscriber.Subscriber) (string, error) {
 	for attempt, err := range s.Attempts(ctx, subscriber.AttemptFilter{}) {
 		if err != nil {
 			return "", err
 		}
 		if attempt.Outcome != "acknowledged" {
-			return clock(attempt.At.Time) + " " + resultLine(attempt), nil
+			return clock(attempt.At.Time) + " " + ofTest(attempt) + resultLine(attempt), nil
 		}
 	}
 	return "none on record", nil
+}
+
+// ofTest says that an attempt was that of a test event, which says nothing of other deliveries.
+func ofTest(a subscriber.Attempt) string {
+	if a.Test {
+		return "test event "
+	}
+	return ""
 }
 
 // showLanes says how many lanes there are, and what an event's lane goes by.

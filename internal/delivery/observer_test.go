@@ -23,6 +23,12 @@ import (
 // observe observes attempts, all acknowledged, and returns the log and the metrics.
 func observe(t *testing.T, attempts ...outbound.Attempt) (log, page string) {
 	t.Helper()
+	return observeBatch(t, &store.Delivery{Client: "alice"}, attempts...)
+}
+
+// observeBatch observes attempts to deliver a batch.
+func observeBatch(t *testing.T, batch *store.Delivery, attempts ...outbound.Attempt) (log, page string) {
+	t.Helper()
 	var lines bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&lines, nil))
 	registry := metrics.NewRegistry()
@@ -30,7 +36,7 @@ func observe(t *testing.T, attempts ...outbound.Attempt) (log, page string) {
 		recorder: telemetry.NewRecorder(registry, nil, logger), files: logs.NewFileWarner(logger), log: logger, now: time.Now,
 	}
 	for _, attempt := range attempts {
-		ctx, observation := o.begin(t.Context(), &store.Delivery{Client: "alice"}, 1)
+		ctx, observation := o.begin(t.Context(), batch, 1)
 		observation.end(ctx, attempt, &decision{outcome: bus.OutcomeAcknowledged})
 	}
 	answer := httptest.NewRecorder()
@@ -49,6 +55,18 @@ func TestConnectionsAreCounted(t *testing.T) {
 	assert.Contains(t, page, `connections_total{reused="true"} 3`)
 	assert.Contains(t, page, `connections_total{reused="false"} 2`)
 	assert.Empty(t, log, "what is delivered is logged at the level debug")
+}
+
+// TestATestEventIsNotCounted also shows that others are, under the same name.
+func TestATestEventIsNotCounted(t *testing.T) {
+	batch := &store.Delivery{Client: "alice", Attempts: 1}
+	for test, counted := range map[bool]string{true: " 0", false: " 1"} {
+		batch.Plan = &store.Plan{Test: test}
+		_, page := observeBatch(t, batch, outbound.Attempt{Connected: true})
+		assert.Contains(t, page, "routemaster_delivery_duration_seconds_count{status=\"success\"}"+counted)
+		assert.Contains(t, page, "routemaster_delivery_start_latency_seconds_count 0")
+		assert.Equal(t, !test, strings.Contains(page, `subscriber="alice"`), page)
+	}
 }
 
 func TestOutOfFilesIsLoggedOnceIn10Seconds(t *testing.T) {

@@ -72,7 +72,7 @@ func (s *slice) setHeader(header http.Header) {
 }
 
 // isTest reports whether it is a test event.
-func (s *slice) isTest() bool { return s.batch.Plan != nil && s.batch.Plan.Test }
+func (s *slice) isTest() bool { return s.batch.IsTest() }
 
 // isRest reports whether it reaches to the end of the batch.
 func (s *slice) isRest() bool { return s.taken >= s.batch.Total() }

@@ -13,34 +13,66 @@ import (
 // failuresPerTrip bounds what one round trip reads.
 const failuresPerTrip = 500
 
-// Failures returns what came of the last attempts of subscribers, in a word such as "503" or
-// "timeout", for those whose last one failed and is still on record. Anybody may see the words:
-// they say no more than [ForClient] does. It fails with [bus.ErrUnavailable].
+// Failures returns what came of the last recorded attempts of subscribers, in a word such as "503"
+// or "timeout", for those whose last one failed. Test events do not count. As most subscribers
+// record failures only, the caller asks for subscribers that have failed since their last success.
+// Anybody may see the words: they say no more than [ForClient] does. It fails with
+// [bus.ErrUnavailable].
 func (i *Inspector) Failures(ctx context.Context, tokens []bus.Token) (map[bus.Token]string, error) {
 	words := map[bus.Token]string{}
 	for some := range slices.Chunk(tokens, failuresPerTrip) {
-		last := make([]rdb.Reply[string], len(some))
-		err := i.redis.Reads(ctx, "read last attempts", func(pipe rdb.Commands) {
-			for at, token := range some {
-				last[at] = pipe.LIndex(ctx, i.keys.Attempts(token), 0)
-			}
-		})
+		tested, err := i.readFailures(ctx, some, 1, words)
+		if err == nil && len(tested) > 0 {
+			_, err = i.readFailures(ctx, tested, 0, words)
+		}
 		if err != nil {
 			return nil, err
-		}
-		for at, token := range some {
-			if word := failureOf(last[at].Val()); word != "" {
-				words[token] = word
-			}
 		}
 	}
 	return words, nil
 }
 
-// failureOf is what came of an attempt, empty unless it failed and can be read.
-func failureOf(packed string) string {
-	record, err := wire.UnpackAttempt(packed)
-	if err != nil || record.Outcome != bus.OutcomeFailed && record.Outcome != bus.OutcomeDead {
+// readFailures adds the words of subscribers, given how many of the latest records to read, 0 for
+// all. It returns the subscribers of which these were test events only.
+func (i *Inspector) readFailures(
+	ctx context.Context, tokens []bus.Token, records int64, words map[bus.Token]string,
+) (tested []bus.Token, err error) {
+	latest := make([]rdb.Reply[[]string], len(tokens))
+	err = i.redis.Reads(ctx, "read last attempts", func(pipe rdb.Commands) {
+		for at, token := range tokens {
+			latest[at] = pipe.LRange(ctx, i.keys.Attempts(token), 0, records-1)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for at, token := range tokens {
+		last, onlyTests := lastDelivery(latest[at].Val())
+		if onlyTests {
+			tested = append(tested, token)
+		}
+		if word := failureOf(last); word != "" {
+			words[token] = word
+		}
+	}
+	return tested, nil
+}
+
+// lastDelivery returns the first of some records, latest first, that is not a test event's; or
+// whether there are such only. One that cannot be read says nothing.
+func lastDelivery(packed []string) (last wire.AttemptRecord, onlyTests bool) {
+	for _, text := range packed {
+		record, err := wire.UnpackAttempt(text)
+		if err != nil || !record.Test {
+			return record, false
+		}
+	}
+	return last, len(packed) > 0
+}
+
+// failureOf is what came of an attempt, empty unless it failed.
+func failureOf(record wire.AttemptRecord) string {
+	if record.Outcome != bus.OutcomeFailed && record.Outcome != bus.OutcomeDead {
 		return ""
 	}
 	switch shown := ForClient(record); {

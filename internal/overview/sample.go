@@ -106,8 +106,9 @@ type SubscriberState struct {
 	Paused, Throttled, Paced time.Time
 	// Blocked is whether a failed batch holds up those behind it, with strict_order.
 	Blocked bool
-	// Failure is what came of the last delivery if it failed, such as "503" or "timeout"; empty if it
-	// did not, or is not known.
+	// Failure is what came of the last delivery, such as "503" or "timeout", if none has succeeded
+	// since and the client has not subscribed anew; else empty, also if it is not known. Test events
+	// do not count.
 	Failure string
 	Counts  Counts
 	// Times are read for the history only.

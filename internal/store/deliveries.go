@@ -46,6 +46,9 @@ type Delivery struct {
 	Ahead int
 }
 
+// IsTest reports whether the batch is a test event.
+func (d *Delivery) IsTest() bool { return d.Plan != nil && d.Plan.Test }
+
 // LaneStanding is part of [queue.Payload].
 func (d *Delivery) LaneStanding() bus.Standing { return d.Standing }
 

@@ -139,6 +139,39 @@ func (f *fixture) attempted(token bus.Token, r wire.AttemptRecord) {
 	require.NoError(f.T, f.Redis.LPush(f.T.Context(), store.Keys{}.Attempts(token), wire.PackAttempt(r)).Err())
 }
 
+// throttled notes until when (ms) a subscriber is throttled.
+func (f *fixture) throttled(token bus.Token, until int64) {
+	f.T.Helper()
+	require.NoError(f.T, f.Redis.HSet(f.T.Context(), store.Keys{}.Delivery(token), "throttled_until", until).Err())
+}
+
+// TestAFailureLastsUntilTheNextSuccess has records of failures, which stay when deliveries succeed.
+func TestAFailureLastsUntilTheNextSuccess(t *testing.T) {
+	gone := wire.AttemptRecord{Outcome: bus.OutcomeFailed, Status: 410}
+	test := wire.AttemptRecord{Outcome: bus.OutcomeFailed, Error: bus.ErrorTLS, Test: true}
+	each(t, func(t *testing.T, f *fixture) {
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		failure := func() string {
+			f.at = f.at.Add(knownTTL)
+			return f.Collect(t.Context()).Subscribers[0].Failure
+		}
+		f.attempted(storetest.Alice, test)
+		assert.Empty(t, failure(), "nothing but a test was tried")
+		f.attempted(storetest.Alice, gone)
+		f.throttled(storetest.Alice, 1)
+		assert.Empty(t, failure(), "a success is being acted upon")
+		f.throttled(storetest.Alice, 0)
+		assert.Empty(t, failure(), "it has subscribed again")
+		f.throttled(storetest.Alice, storetest.After(5).UnixMilli())
+		assert.Equal(t, "410", failure(), "though it is not throttled any more")
+		f.attempted(storetest.Alice, test)
+		f.attempted(storetest.Alice, test)
+		assert.Equal(t, "410", failure(), "tests do not count")
+		require.NoError(t, f.Redis.HDel(t.Context(), store.Keys{}.Delivery(storetest.Alice), "throttled_until").Err())
+		assert.Empty(t, failure(), "it has succeeded")
+	})
+}
+
 func TestSubscribersOfOneNameAreOneSubscriber(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
@@ -149,10 +182,12 @@ func TestSubscribersOfOneNameAreOneSubscriber(t *testing.T) {
 			require.NoError(t, f.Redis.HSet(ctx, "delivery:"+token, "events_sent", sent).Err())
 		}
 		f.attempted("alice--new", wire.AttemptRecord{Outcome: bus.OutcomeDead, Error: bus.ErrorRefused})
+		f.throttled("alice--new", storetest.After(20_000).UnixMilli())
 		s := f.Collect(ctx)
 		assert.Equal(t, []overview.SubscriberState{{
 			Name: "alice", Topics: []string{"a", "b", "c"}, Timeout: time.Hour, Sent: 7, Health: 100,
-			Failure: bus.ErrorUnreachable, // the address was not a public one
+			Throttled: storetest.After(20_000),
+			Failure:   bus.ErrorUnreachable, // the address was not a public one
 		}}, s.Subscribers)
 	})
 }

@@ -33,8 +33,8 @@ type known struct {
 // detail is what is read of a subscriber besides what waits for it.
 type detail struct {
 	topics []string
-	// failure is what came of its last delivery if that failed, and blocked whether a batch holds it
-	// up.
+	// failure is what came of its last delivery if none has succeeded since, and blocked whether a
+	// batch holds it up.
 	failure string
 	blocked bool
 }
@@ -66,7 +66,7 @@ func (k *known) read(ctx context.Context, p *partition) error {
 	if err != nil {
 		return err
 	}
-	failures, err := p.inspector.Failures(ctx, changed)
+	failures, err := p.inspector.Failures(ctx, k.conditions.Failing(changed))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -20,6 +21,19 @@ type Conditions struct {
 
 // Changed returns the subscribers of which the last reading found something new.
 func (c *Conditions) Changed() []bus.Token { return c.changed }
+
+// Failing returns those of some subscribers whose deliveries fail: see [Holds.Failing].
+func (c *Conditions) Failing(some []bus.Token) (failing []bus.Token) {
+	for _, token := range some {
+		place, found := slices.BinarySearchFunc(c.all, token, func(c *condition, token bus.Token) int {
+			return cmp.Compare(c.token, token)
+		})
+		if found && c.all[place].holds.Failing() {
+			failing = append(failing, token)
+		}
+	}
+	return failing
+}
 
 // condition is how the deliveries to a subscriber go.
 type condition struct {

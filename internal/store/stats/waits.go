@@ -143,6 +143,10 @@ func (h Holds) Until() time.Time {
 	return slices.MaxFunc([]time.Time{h.Paused, h.Throttled, h.Paced}, time.Time.Compare)
 }
 
+// Failing reports whether a delivery has failed since the last success, and since the client last
+// subscribed: throttled_until is absent or 0 otherwise, and 1 while a success is being acted upon.
+func (h Holds) Failing() bool { return h.Throttled.UnixMilli() > 1 }
+
 // after leaves the times after one.
 func (h Holds) after(now time.Time) Holds {
 	for _, at := range []*time.Time{&h.Paused, &h.Throttled, &h.Paced} {
