@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/doctor"
 	"routemaster/internal/doctor/exam"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 )
@@ -29,6 +30,8 @@ func newDoctorCommand() *cobra.Command {
 		Short: "find what is inconsistent in a bus's Redis, and repair it",
 		Long: `Read a bus's Redis, in small slices, and print what is inconsistent: batches without jobs, jobs without
 batches, wrong gauges, leftovers of deleted subscribers. With --fix repair it. The bus may run meanwhile.
+
+That Redis has lost data, as the processes of the bus notice, is an error until --accept-loss acknowledges it.
 
 The namespace must be the bus's own. Unknown keys are printed and skipped; everything else is taken to be the bus's,
 and repaired.
@@ -48,6 +51,7 @@ On a Redis Cluster it examines all partitions of the bus, and compares them.`,
 		},
 	}
 	command.Flags().BoolVar(&examination.fix, "fix", false, "repair what can be repaired without losing an event")
+	command.Flags().BoolVar(&examination.accept, "accept-loss", false, "acknowledge that Redis has lost data, which is an error until then")
 	command.Flags().BoolVar(&examination.json, "json", false, "print JSON: an object for each finding, then one with the counts")
 	redis.add(command, "read")
 	return command
@@ -55,8 +59,8 @@ On a Redis Cluster it examines all partitions of the bus, and compares them.`,
 
 // examination prints what doctor finds.
 type examination struct {
-	fix, json bool
-	out       io.Writer
+	fix, json, accept bool
+	out               io.Writer
 
 	repaired, repairable, skipped int
 }
@@ -96,6 +100,9 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 	defer redis.Close()
 	var all []*store.Store
 	for _, p := range partitions {
+		if err := d.acceptLoss(ctx, p); err != nil {
+			return err
+		}
 		all = append(all, store.New(p, store.Options{}))
 	}
 	stats, err := doctor.Of(stores.New(all...), doctor.Pause).Examine(ctx, d.fix, d.observe)
@@ -110,6 +117,19 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 		return errUnsound
 	}
 	return nil
+}
+
+// acceptLoss acknowledges that a partition has lost data, if it is to.
+func (d *examination) acceptLoss(ctx context.Context, p *rdb.Partition) error {
+	if !d.accept {
+		return nil
+	}
+	loss, err := p.AcceptLoss(ctx)
+	if loss != nil {
+		f := exam.Finding{Partition: exam.PartitionOf(p), Key: rdb.IdentityKey, Problem: loss.Kind.String(), Remedy: "acknowledged", Fixed: true}
+		d.observe(f)
+	}
+	return err
 }
 
 func (d *examination) observe(f exam.Finding) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,46 @@ func TestDoctor(t *testing.T) {
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Contains(t, stdout, "rm:subscribers: is not a key of the layout")
 	})
+}
+
+// get returns the body of what the operator reads of the bus.
+func (b *testBus) get(t *testing.T, path string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)
+	require.NoError(t, err)
+	request.SetBasicAuth(rootKey, "x")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+// TestABusThatLosesItsDataSaysSo deletes all keys under a running bus, until that is acknowledged.
+func TestABusThatLosesItsDataSaysSo(t *testing.T) {
+	b := startBus(t)
+	b.addClient(t, "shop")
+	alarm := func(is bool) {
+		t.Helper()
+		for path, line := range map[string]string{"/overview": `"rule":"data-lost"`, "/metrics": "routemaster_redis_data_lost 1\n"} {
+			require.Eventually(t, func() bool { return strings.Contains(b.get(t, path), line) == is }, soon, 50*time.Millisecond, path)
+		}
+	}
+	require.Eventually(t, func() bool { return b.redis.Raw.HGet(t.Context(), "bus", "ticks").Val() >= "4" }, soon, 50*time.Millisecond,
+		"all three web processes and the worker have seen it")
+	alarm(false)
+	require.NoError(t, b.redis.Raw.FlushAll(t.Context()).Err())
+	alarm(true)
+	status, stdout, _ := runDoctor(t, t.Context(), "--redis-url", b.redis.PatientURL())
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Contains(t, stdout, "bus: The keys of the bus were deleted from Redis. A process noticed it at 2")
+	status, stdout, stderr := runDoctor(t, t.Context(), "--redis-url", b.redis.PatientURL(), "--accept-loss")
+	assert.Equal(t, app.ExitOK, status, stderr)
+	assert.Contains(t, stdout, "bus: The keys of the bus were deleted from Redis. [acknowledged]\n")
+	alarm(false)
+	status, _, _ = runDoctor(t, t.Context(), "--redis-url", b.redis.PatientURL())
+	assert.Equal(t, app.ExitOK, status)
 }
 
 // TestDoctorPrintsOneLineForEachFinding has keys that would forge a line, or write on the terminal.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 
 	"routemaster/internal/machines/labelstore/labelstores"
@@ -27,6 +28,8 @@ type observability struct {
 	listener net.Listener
 	// connections bound those of all listeners.
 	connections *server.Connections
+	// identities notice that Redis has lost data, by number of the partitions.
+	identities []*rdb.Identity
 	// stop sends what is not sent yet, and ends what runs in the background.
 	stop func()
 }
@@ -54,6 +57,10 @@ func startObservability(
 	o.metrics.AddAccounts(all.Partitions())
 	o.metrics.AddClock(c.clock.Ahead)
 	o.metrics.AddMachines(machinesOf(all, labels))
+	for _, st := range all.All() {
+		o.identities = append(o.identities, rdb.NewIdentity(st.Partition(), log, c.clock.Now))
+	}
+	o.metrics.AddLoss(o.isLost)
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
 	o.start(context.WithoutCancel(ctx), daemon, c, log)
 	return o, nil
@@ -79,6 +86,9 @@ func (o *observability) start(ctx context.Context, daemon string, c Config, log 
 	running, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
 	loops.Go(func() { o.recorder.Run(running, c.CounterFlushInterval) })
+	for _, identity := range o.identities {
+		loops.Go(func() { identity.Run(running) })
+	}
 	if o.listener != nil {
 		options := metrics.ServeOptions{Profiles: c.Profiles, ConnState: o.connections.Changed}
 		loops.Go(func() {
@@ -94,6 +104,11 @@ func (o *observability) start(ctx context.Context, daemon string, c Config, log 
 		o.recorder.Flush(ctx)
 		o.closeReports() // last, because all before may report
 	}
+}
+
+// isLost reports whether some partition has lost data.
+func (o *observability) isLost() bool {
+	return slices.ContainsFunc(o.identities, (*rdb.Identity).IsLost)
 }
 
 // closeReports sends the spans and exceptions that are not sent yet.

@@ -173,11 +173,25 @@ func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
 	if open, err := outboxes.IsOpen(ctx, e); !open || err != nil {
 		return false, err
 	}
+	if err := findLoss(ctx, e); err != nil {
+		return false, err
+	}
 	// Without the single keys nothing else can be read.
 	if sound, err := checkTypes(ctx, e, scan.Sorted(scan.Singles)); !sound || err != nil {
 		return false, err
 	}
 	return true, examineKeys(ctx, e)
+}
+
+// findLoss reports that Redis has lost data, as a process has noticed. What is left may be in
+// order.
+func findLoss(ctx context.Context, e *exam.Examination) error {
+	loss, err := e.Redis.Loss(ctx)
+	if loss != nil {
+		e.Report(keys.Identity(), "", "%s A process noticed it at %s. Restore a backup if you have one, then run: rtm doctor --accept-loss",
+			loss.Kind, loss.FoundAt.UTC().Format(time.RFC3339))
+	}
+	return err
 }
 
 func examineKeys(ctx context.Context, e *exam.Examination) error {

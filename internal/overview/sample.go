@@ -3,6 +3,8 @@ package overview
 import (
 	"slices"
 	"time"
+
+	"routemaster/internal/bus"
 )
 
 // Sample is what was read of a bus at one moment, by the clock of Redis. Counts that have "ever" in
@@ -15,6 +17,8 @@ type Sample struct {
 	// Refuses is the code with which Redis refuses to write, such as OOM or READONLY; empty if it
 	// writes, or if that is not known.
 	Refuses string
+	// Lost is that Redis has lost data, until an operator acknowledges it; else nil.
+	Lost *bus.DataLoss
 	// Running is for how long the process that took the sample has run.
 	Running time.Duration
 

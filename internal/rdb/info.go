@@ -63,6 +63,16 @@ func (p *Partition) CPU(ctx context.Context) (CPU, error) {
 	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
 }
 
+// RunID is what the server that has the partition calls its run: another after each restart. It is
+// empty where Redis does not say. It fails with [bus.ErrUnavailable].
+func (p *Partition) RunID(ctx context.Context) (string, error) {
+	fields, err := p.info(ctx, "server")
+	if errors.Is(err, errNoInfo) {
+		return "", nil
+	}
+	return fields["run_id"], Wrap("run id", err)
+}
+
 // RefuseClusterNode fails if the keys of a bus without partitions are on a node of a Redis Cluster,
 // which has only a part of them. The embedded engine is none. It fails with [bus.ErrUnavailable].
 func (p *Partition) RefuseClusterNode(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // Keys is the key layout under a namespace, the prefix of all keys: one method a key.
@@ -68,6 +69,10 @@ func (k Keys) Tokens() string { return k.Namespace + "api_tokens:by_token" }
 // Rotations is a hash of token to the new one that takes its place, while that is being done.
 // Written by rotate. It is not of the founding layout.
 func (k Keys) Rotations() string { return k.Namespace + "api_tokens:rotations" }
+
+// Identity is a hash by which processes notice that Redis has lost data: `id`, `ticks` and, after a
+// loss, `before`, `lost` and `lost_at`. Written by every process. It is not of the founding layout.
+func (k Keys) Identity() string { return k.Namespace + rdb.IdentityKey }
 
 // Batch is a list of the subscriber's token, the creation time (ms) and the number of attempts,
 // then the packed events, oldest first. Written by publish.

@@ -58,7 +58,7 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Topics(): rdb.Set, keys.Subscribers(): rdb.Set, keys.BatchesIndex(): rdb.SortedSet,
 		keys.Counters(): rdb.Hash, keys.Monitored(): rdb.Hash, keys.Owners(): rdb.Hash,
 		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
-		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash, keys.BytesGauge(): rdb.Hash,
+		keys.Rotations(): rdb.Hash, keys.Identity(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash, keys.BytesGauge(): rdb.Hash,
 		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash, keys.RunningReplays(): rdb.Set,
 		// Of internal/overview/samples:
 		"processes": rdb.Hash, "series:day": rdb.Hash, "series:turn": rdb.String,

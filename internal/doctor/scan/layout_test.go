@@ -28,7 +28,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.Topics(): rdb.Set, k.Owners(): rdb.Hash, k.Owned(): rdb.Hash, k.Unused(): rdb.Hash,
 		k.Topic("x"): rdb.Hash, k.TopicSubscribers("x"): rdb.Set, k.Subscribers(): rdb.Set,
 		k.Subscriber("x"): rdb.Hash, k.SubscriberTopics("x"): rdb.Set, k.Tokens(): rdb.Hash,
-		k.Rotations(): rdb.Hash, k.Batch(uid): rdb.List, k.Original(uid): rdb.List,
+		k.Rotations(): rdb.Hash, k.Identity(): rdb.Hash, k.Batch(uid): rdb.List, k.Original(uid): rdb.List,
 		k.Current("x"): rdb.Set, k.CurrentOfLane("x", 1): rdb.Set, k.Failed("x"): rdb.SortedSet, k.Delivery("x"): rdb.Hash,
 		k.Traceparents(uid): rdb.List, k.Migration(): rdb.String, k.BatchesIndex(): rdb.SortedSet,
 		k.EventGauge(): rdb.Hash, k.BytesGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.Idempotency("x", 8): rdb.Hash,

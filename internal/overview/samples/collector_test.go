@@ -362,6 +362,14 @@ func TestRedisIsAway(t *testing.T) {
 	f.server.Restart(t)
 }
 
+func TestASampleSaysThatRedisHasLostData(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		assert.Nil(t, f.Collect(t.Context()).Lost)
+		require.NoError(t, f.Redis.HSet(t.Context(), store.Keys{}.Identity(), "lost", "empty", "lost_at", storetest.Start.UnixMilli()).Err())
+		assert.Equal(t, &bus.DataLoss{Kind: bus.DataEmpty, FoundAt: storetest.Start}, f.Collect(t.Context()).Lost)
+	})
+}
+
 func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		assert.Empty(t, f.Collect(t.Context()).Refuses)

@@ -77,7 +77,7 @@ func merge(drafts []*draft) *draft {
 
 // add adds the draft of another partition.
 func (d *draft) add(more *draft) {
-	d.Refuses = cmp.Or(d.Refuses, more.Refuses)
+	d.Refuses, d.Lost = cmp.Or(d.Refuses, more.Refuses), cmp.Or(d.Lost, more.Lost)
 	d.Topics, d.backlogs = append(d.Topics, more.Topics...), append(d.backlogs, more.backlogs...)
 	if d.details == nil {
 		d.details = map[bus.Token]*detail{}

@@ -51,15 +51,18 @@ func (p *partition) collect(ctx context.Context, timed bool) *draft {
 func (p *partition) ping(ctx context.Context, d *draft) error {
 	var clock rdb.Reply[time.Time]
 	var write rdb.Reply[int64]
+	var mark rdb.Reply[map[string]string]
 	before := p.now()
 	_ = p.redis.Pipelined(ctx, "ping", func(pipe rdb.Commands) { // each reply has its own error
 		clock, write = pipe.Time(ctx), pipe.LPushX(ctx, Keys{p.redis.Namespace()}.Slot("probe", 0), "")
+		mark = p.redis.AskLoss(ctx, pipe)
 	})
 	if err := clock.Err(); err != nil {
 		return rdb.Wrap("ping", err)
 	}
 	after := p.now()
 	p.ahead = before.Add(after.Sub(before) / 2).Sub(clock.Val())
+	d.Lost = rdb.ParseLoss(mark)
 	d.At, d.Refuses = p.clock(clock.Val()), rdb.Refusal(write.Err())
 	if err := write.Err(); d.Refuses == "" && !rdb.Answered(err) {
 		return rdb.Wrap("ping", err)

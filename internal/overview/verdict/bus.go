@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 )
 
@@ -32,6 +33,30 @@ var refusals = map[string]string{
 	"MISCONF":    "It cannot save its data to disk; its log says why.",
 	"NOREPLICAS": "It has fewer replicas than it is set to need.",
 	"NOPERM":     "Its access rules do not let the bus.",
+}
+
+// losses say what a loss of data means.
+var losses = map[bus.DataLossKind]string{
+	bus.DataEmpty:   allGone,
+	bus.DataDeleted: allGone,
+	bus.DataOther:   allGone,
+	bus.DataOlder: "What was stored since is gone, acknowledged events and new clients among it. It was restored from a backup, " +
+		"or a replica that lagged behind was promoted.",
+}
+
+// allGone is what a Redis without the data of the bus lacks.
+const allGone = "Tokens, subscribers and acknowledged events are gone, and clients get 401."
+
+func dataLost(j *judge, _ rule) []overview.Problem {
+	return one(j.sample.Lost != nil, func() overview.Problem {
+		lost := j.sample.Lost
+		return overview.Problem{
+			Title: "Redis has lost data.",
+			Detail: sentences(lost.Kind.String(), losses[lost.Kind], "Restore a backup if you have one. "+
+				"Then acknowledge it: rtm doctor --accept-loss."),
+			Since: overview.Time{Time: lost.FoundAt},
+		}
+	})
 }
 
 func redisFull(j *judge, _ rule) []overview.Problem {

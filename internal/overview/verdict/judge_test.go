@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 )
 
@@ -202,6 +203,10 @@ func TestProblemsOfTheBus(t *testing.T) {
 		}},
 		{"workers-busy", "10 of 10 deliver, and 4 batches wait for one. Add workers or threads, or see which subscribers are slow.", agoTime(10),
 			[]part{minutes(5, point{overview.Busy: 1}), minutes(10, point{overview.Busy: 1, overview.Waiting: 3})}, func(s *overview.Sample) { s.Processes[0].Busy, s.Queues[0].Instant = 10, 4 }},
+		{"data-lost", "Redis came back with older data than it had. What was stored since is gone, acknowledged events and new clients among it. " +
+			"It was restored from a backup, or a replica that lagged behind was promoted. Restore a backup if you have one. " +
+			"Then acknowledge it: rtm doctor --accept-loss.", agoTime(30), nil,
+			func(s *overview.Sample) { s.Lost = &bus.DataLoss{Kind: bus.DataOlder, FoundAt: agoTime(30).Time} }},
 		{"worker-died", "4 threads did not report for 30 s, in the last 15 min. The bus has put their jobs back into the queue. " +
 			"Events may have been delivered twice.", agoTime(10), []part{{1, point{overview.Scrubbed: 4}}, {59, point{}}}, nil},
 		{"clocks-apart", "Compared with the clock of Redis, a worker is 12 s ahead and a web is 5.1 s behind. Such a process goes by the clock of Redis, " +

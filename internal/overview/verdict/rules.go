@@ -40,6 +40,7 @@ const (
 // the first that holds shows a subscriber.
 var rules = []rule{
 	{Name: "redis-unavailable", Severity: overview.Critical, Alert: "RoutemasterRedisUnavailable", find: redisUnavailable},
+	{Name: "data-lost", Severity: overview.Critical, Alert: "RoutemasterDataLost", find: dataLost},
 	{Name: "redis-full", Severity: overview.Critical, find: redisFull},
 	{Name: "redis-refuses", Severity: overview.Critical, find: redisRefuses},
 	{Name: "no-worker", Severity: overview.Critical, find: noWorker},

@@ -41,6 +41,19 @@ func (r *Registry) AddClock(ahead func() time.Duration) {
 	}, func() float64 { return ahead().Seconds() }))
 }
 
+// AddLoss adds whether Redis has lost data, as this process knows.
+func (r *Registry) AddLoss(isLost func() bool) {
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: telemetry.Namespace, Name: "redis_data_lost",
+		Help: "1 if Redis has lost data of the bus, until an operator acknowledges it, else 0.",
+	}, func() float64 {
+		if isLost() {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // Handler serves the metrics as Prometheus text. While Redis is unavailable it serves those of the
 // process.
 func (r *Registry) Handler() http.Handler {

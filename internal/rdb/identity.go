@@ -1,0 +1,202 @@
+package rdb
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// IdentityKey is the key, behind the namespace, of the mark by which processes know the bus again:
+// a hash. See [Identity].
+const IdentityKey = "bus"
+
+// The fields of the mark.
+const (
+	identityID     = "id"      // of the bus, by chance
+	identityTicks  = "ticks"   // how often a process has looked at it, which only grows
+	identityBefore = "before"  // the id before the last loss
+	identityLost   = "lost"    // a [bus.DataLossKind], until an operator acknowledges it
+	identityLostAt = "lost_at" // when that was found, ms since the Unix epoch
+)
+
+// IdentityInterval is how often a process looks at the mark. What is lost of a shorter time may go
+// unnoticed.
+const IdentityInterval = 5 * time.Second
+
+// Identity remembers, for one process, which bus a partition has and how far it had come. So it
+// notices when Redis comes back empty, with another bus or older than it was. A process that has
+// just started remembers nothing. Notice must not be called concurrently.
+type Identity struct {
+	redis *Partition
+	log   *slog.Logger
+	now   func() time.Time
+
+	id, server string
+	ticks      int64
+	lost       atomic.Bool
+}
+
+// NewIdentity makes the memory of a partition.
+func NewIdentity(p *Partition, log *slog.Logger, now func() time.Time) *Identity {
+	return &Identity{redis: p, log: log, now: now}
+}
+
+// IsLost reports whether data was lost and no operator has acknowledged it, as of the last look.
+func (i *Identity) IsLost() bool { return i.lost.Load() }
+
+// Run calls Notice until the context is done, every [IdentityInterval].
+func (i *Identity) Run(ctx context.Context) {
+	ticker := time.NewTicker(IdentityInterval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		_ = i.Notice(ctx) // the connection's state logs that Redis is unavailable
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Notice looks at the mark, and makes one on a new bus. A loss is logged as an error, and noted
+// in Redis for all who look. It fails with [bus.ErrUnavailable].
+func (i *Identity) Notice(ctx context.Context) error {
+	server, err := i.redis.RunID(ctx)
+	if err != nil {
+		return err
+	}
+	ticks, mark, err := i.tick(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if kind := i.compare(mark, ticks, server); kind != "" {
+		if mark, err = i.noteLoss(ctx, kind, ticks); err != nil {
+			return err
+		}
+		ticks = max(ticks, i.ticks+1)
+	} else if mark[identityID] == "" {
+		if mark, err = i.begin(ctx); err != nil {
+			return err
+		}
+	}
+	i.id, i.ticks, i.server = mark[identityID], ticks, server
+	i.report(lossOf(mark))
+	return nil
+}
+
+// tick has the mark count looks, and returns how many there were and the fields.
+func (i *Identity) tick(ctx context.Context, by int64) (int64, map[string]string, error) {
+	var ticks Reply[int64]
+	var mark Reply[map[string]string]
+	err := i.redis.Pipelined(ctx, "look at the mark of the bus", func(pipe Commands) {
+		ticks = pipe.HIncrBy(ctx, i.redis.namespace+IdentityKey, identityTicks, by)
+		mark = pipe.HGetAll(ctx, i.redis.namespace+IdentityKey)
+	})
+	return ticks.Val(), mark.Val(), err
+}
+
+// compare returns what was lost by a mark, the number of its looks and the server's run id; empty
+// if that is not known. That a loss which is noted has changed the id is not another loss.
+func (i *Identity) compare(mark map[string]string, ticks int64, server string) bus.DataLossKind {
+	id := mark[identityID]
+	switch {
+	case i.id == "" || id != "" && i.id == mark[identityBefore]:
+		return ""
+	case id == "" && server != "" && server == i.server:
+		return bus.DataDeleted
+	case id == "":
+		return bus.DataEmpty
+	case id != i.id:
+		return bus.DataOther
+	case ticks <= i.ticks:
+		return bus.DataOlder
+	}
+	return ""
+}
+
+// noteLoss notes a loss unless one is noted, and has the mark go on from what is remembered. It
+// returns the mark.
+func (i *Identity) noteLoss(ctx context.Context, kind bus.DataLossKind, ticks int64) (map[string]string, error) {
+	key := i.redis.namespace + IdentityKey
+	err := i.redis.Pipelined(ctx, "note a loss", func(pipe Commands) {
+		pipe.HSetNX(ctx, key, identityID, rand.Text())
+		pipe.HSetNX(ctx, key, identityLostAt, i.now().UnixMilli())
+		pipe.HSetNX(ctx, key, identityLost, string(kind))
+		if kind != bus.DataOlder {
+			pipe.HSet(ctx, key, identityBefore, i.id)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, mark, err := i.tick(ctx, max(i.ticks-ticks, 0)+1)
+	return mark, err
+}
+
+// begin marks a new bus, unless another process does, and returns the mark.
+func (i *Identity) begin(ctx context.Context) (map[string]string, error) {
+	key := i.redis.namespace + IdentityKey
+	if err := i.redis.HSetNX(ctx, key, identityID, rand.Text()).Err(); err != nil {
+		return nil, Wrap("mark the bus", err)
+	}
+	mark, err := i.redis.HGetAll(ctx, key).Result()
+	return mark, Wrap("mark the bus", err)
+}
+
+// report logs that data was lost, once, and that an operator has acknowledged it.
+func (i *Identity) report(loss *bus.DataLoss) {
+	if was := i.lost.Swap(loss != nil); was == (loss != nil) {
+		return
+	}
+	fields := []any{}
+	if i.redis.IsOneOfSeveral() {
+		fields = append(fields, slog.String("partition", i.redis.Number().String()))
+	}
+	if loss == nil {
+		i.log.Info("the loss of data in redis was acknowledged", fields...)
+		return
+	}
+	fields = append(fields, slog.String("loss", string(loss.Kind)), slog.Time("found_at", loss.FoundAt))
+	i.log.Error(loss.Kind.String()+" Restore a backup, or acknowledge the loss: rtm doctor --accept-loss", fields...)
+}
+
+// lossOf is the loss that a mark has noted, nil if none.
+func lossOf(mark map[string]string) *bus.DataLoss {
+	if mark[identityLost] == "" {
+		return nil
+	}
+	return &bus.DataLoss{
+		Kind: bus.DataLossKind(mark[identityLost]), FoundAt: time.UnixMilli(Integer(mark[identityLostAt], 0)),
+	}
+}
+
+// AskLoss asks, in a pipeline, whether data was lost; [ParseLoss] reads the reply.
+func (p *Partition) AskLoss(ctx context.Context, pipe Commands) Reply[map[string]string] {
+	return pipe.HGetAll(ctx, p.namespace+IdentityKey)
+}
+
+// ParseLoss is the loss of data that is not acknowledged; nil if there is none.
+func ParseLoss(reply Reply[map[string]string]) *bus.DataLoss { return lossOf(reply.Val()) }
+
+// Loss is the loss of data that is not acknowledged, nil if there is none. A mark that is none says
+// nothing. It fails with [bus.ErrUnavailable].
+func (p *Partition) Loss(ctx context.Context) (*bus.DataLoss, error) {
+	mark := p.AskLoss(ctx, p.Commands)
+	if IsWrongType(mark.Err()) {
+		return nil, nil
+	}
+	return ParseLoss(mark), Wrap("read a loss", mark.Err())
+}
+
+// AcceptLoss forgets a loss of data, and returns it; nil if there was none. It fails with
+// [bus.ErrUnavailable].
+func (p *Partition) AcceptLoss(ctx context.Context) (*bus.DataLoss, error) {
+	loss, err := p.Loss(ctx)
+	if err != nil || loss == nil {
+		return nil, err
+	}
+	return loss, Wrap("accept a loss", p.HDel(ctx, p.namespace+IdentityKey, identityLost, identityLostAt).Err())
+}

@@ -1,0 +1,135 @@
+package rdb_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+// watched is a partition that processes watch.
+type watched struct {
+	*rdb.Partition
+	t   *testing.T
+	log rdbtest.Buffer
+	// read is how much of the log was looked at.
+	read int
+}
+
+// process is one that has just started.
+func (w *watched) process() *rdb.Identity {
+	var o rdb.Options
+	w.log.LogTo(&o)
+	i := rdb.NewIdentity(w.Partition, o.Log, func() time.Time { return time.UnixMilli(1_795_000_000_000) })
+	w.notice(i)
+	return i
+}
+
+func (w *watched) notice(some ...*rdb.Identity) {
+	w.t.Helper()
+	for _, i := range some {
+		require.NoError(w.t, i.Notice(w.t.Context()))
+	}
+}
+
+// logged is what was logged since the last call.
+func (w *watched) logged() string {
+	all := w.log.String()
+	defer func() { w.read = len(all) }()
+	return all[w.read:]
+}
+
+// requireLoss requires that a loss is noted, and acknowledges it.
+func (w *watched) requireLoss(kind bus.DataLossKind) {
+	w.t.Helper()
+	loss, err := w.AcceptLoss(w.t.Context())
+	require.NoError(w.t, err)
+	require.NotNil(w.t, loss)
+	assert.Equal(w.t, bus.DataLoss{Kind: kind, FoundAt: time.UnixMilli(1_795_000_000_000)}, *loss)
+	loss, err = w.Loss(w.t.Context())
+	assert.NoError(w.t, err)
+	assert.Nil(w.t, loss)
+}
+
+func eachWatched(t *testing.T, test func(w *watched, server *rdbtest.Server)) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		test(&watched{Partition: server.Open(t).Partition("rm:"), t: t}, server)
+	})
+}
+
+func TestProcessesNoticeThatRedisHasLostData(t *testing.T) {
+	eachWatched(t, func(w *watched, server *rdbtest.Server) {
+		deleted := bus.DataDeleted
+		if server.IsEmbedded() { // which tells nothing of its run
+			deleted = bus.DataEmpty
+		}
+		one, other := w.process(), w.process()
+		w.notice(one, other, one)
+		for kind, lose := range map[bus.DataLossKind]func() error{
+			deleted:       func() error { return w.Del(t.Context(), "rm:bus").Err() },
+			bus.DataOther: func() error { return w.HSet(t.Context(), "rm:bus", "id", "another").Err() },
+			bus.DataOlder: func() error { return w.HIncrBy(t.Context(), "rm:bus", "ticks", -20).Err() },
+		} {
+			require.NoError(t, lose())
+			w.notice(one, other)
+			assert.True(t, one.IsLost())
+			assert.True(t, other.IsLost())
+			late := w.process()
+			assert.True(t, late.IsLost(), "one that starts later knows from Redis")
+			w.notice(one, other, late)
+			assert.Regexp(t, `^(.*level=ERROR.*loss=`+string(kind)+`.*\n){3}$`, w.logged(), "each says so once")
+			w.requireLoss(kind)
+			w.notice(one, other, late, one, other)
+			assert.False(t, one.IsLost())
+			assert.Regexp(t, `^(.*level=INFO.*acknowledged.*\n){3}$`, w.logged())
+		}
+	})
+}
+
+// TestOneThatLooksLateFindsNoSecondLoss has a process look after the loss was acknowledged.
+func TestOneThatLooksLateFindsNoSecondLoss(t *testing.T) {
+	eachWatched(t, func(w *watched, _ *rdbtest.Server) {
+		one, late := w.process(), w.process()
+		require.NoError(t, w.Del(t.Context(), "rm:bus").Err())
+		w.notice(one)
+		_, err := w.AcceptLoss(t.Context())
+		require.NoError(t, err)
+		w.notice(late, one, late)
+		assert.False(t, late.IsLost())
+	})
+}
+
+func TestANewBusHasLostNothing(t *testing.T) {
+	eachWatched(t, func(w *watched, _ *rdbtest.Server) {
+		one := w.process()
+		w.notice(one, w.process())
+		assert.False(t, one.IsLost())
+		assert.Empty(t, w.logged())
+		require.NoError(t, w.Del(t.Context(), "rm:bus").Err())
+		assert.False(t, w.process().IsLost(), "none remembers")
+		w.notice(one)
+		assert.True(t, one.IsLost(), "one does, though another has begun anew")
+		w.requireLoss(bus.DataOther)
+	})
+}
+
+// TestARestartedRedis restarts one that keeps its data, and one that does not.
+func TestARestartedRedis(t *testing.T) {
+	for _, keeps := range []string{"yes", "no"} {
+		server := rdbtest.Real(t, "--appendonly", keeps)
+		w := &watched{Partition: server.Open(t).Partition("rm:"), t: t}
+		one := w.process()
+		server.Kill(t)
+		server.Restart(t)
+		require.Eventually(t, func() bool { return one.Notice(t.Context()) == nil }, time.Minute, 10*time.Millisecond)
+		require.Equal(t, keeps == "no", one.IsLost())
+		if keeps == "no" {
+			w.requireLoss(bus.DataEmpty)
+		}
+	}
+}
