@@ -126,6 +126,7 @@ func (d *devBus) run(ctx context.Context) error {
 	}
 
 	log := logs.New(d.errors, d.config.LogLevel, d.config.LogJSON)
+	defer logs.Flush(log)
 	d.batches = make(chan []client.Event)
 	d.receiver.Start(func(delivery context.Context, events []client.Event) error {
 		select {

@@ -69,6 +69,7 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	ctx, stop := StopOnSignal(context.Background())
 	defer stop()
 	log := logs.New(stderr, config.LogLevel, config.LogJSON)
+	defer logs.Flush(log)
 	warnOfUnknown(log, lookup, file)
 	err = run(ctx, config, log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped before it had begun

@@ -73,7 +73,7 @@ var plan = []room{
 	{"console/static", ""},
 	{"console/markup", "overview format console/static"},
 	{"console/gzipped", ""},
-	{"web/auth", "bus"},
+	{"web/auth", "bus telemetry"},
 	{"web", "web/auth bus account overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
 	{"web/webtest", "bus jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
-	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/telemetry/tracing"
 )
 
@@ -64,7 +63,7 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 		plans:    plans{read: config.Options, keyring: config.Keyring, log: log},
 		recorder: newAttemptRecorder(config.AttemptsKept, config.Excerpt),
 		observer: observer{
-			recorder: config.Recorder, tracer: config.Tracer, reporter: config.Reporter, files: logs.NewFileWarner(log), log: log, now: now,
+			recorder: config.Recorder, tracer: config.Tracer, reporter: config.Reporter, log: log, now: now,
 		},
 		expired: newExpiredLog(log),
 		now:     now,

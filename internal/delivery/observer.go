@@ -20,7 +20,6 @@ type observer struct {
 	recorder *telemetry.Recorder
 	tracer   *tracing.Tracer
 	reporter *exceptions.Reporter
-	files    *logs.FileWarner
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -44,7 +43,7 @@ func (o *observer) leftOut(batch *store.Delivery, unreadable int, cause error) {
 
 // planUnknown records that a subscriber's options could not be read.
 func (o *observer) planUnknown(batch *store.Delivery, err error) {
-	o.log.LogAttrs(context.Background(), slog.LevelWarn, "cannot read a subscriber's options; its batch is tried again",
+	logs.Often(o.log, string(batch.Client)).LogAttrs(context.Background(), slog.LevelWarn, "cannot read a subscriber's options; its batch is tried again",
 		fieldsOf(batch, slog.Any("error", err))...)
 }
 
@@ -66,7 +65,7 @@ func (o *observer) begin(ctx context.Context, batch *store.Delivery, events int)
 
 // end records what the delivery came to.
 func (n observation) end(ctx context.Context, attempt outbound.Attempt, d *decision) {
-	n.files.Check(attempt.OutOfFiles, "connecting to a callback")
+	logs.OutOfFiles(n.log, attempt.OutOfFiles, "connecting to a callback")
 	if attempt.Reused {
 		n.recorder.Connected(true)
 	}
@@ -125,11 +124,15 @@ func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, d *
 			fields = append(fields, slog.Duration("next_try_in", n.untilNext(d)))
 		}
 	}
-	n.log.LogAttrs(ctx, level, event, fields...)
+	log := n.often()
+	log.LogAttrs(ctx, level, event, fields...)
 	if attempt.Gone() {
-		n.log.LogAttrs(ctx, level, "subscriber returned 410 Gone", fieldsOf(n.batch)...)
+		log.LogAttrs(ctx, level, "subscriber returned 410 Gone", fieldsOf(n.batch)...)
 	}
 }
+
+// often is the logger for what one subscriber may cause many times a second.
+func (n observation) often() *slog.Logger { return logs.Often(n.log, string(n.batch.Client)) }
 
 // observeDeaths records the events that were given up.
 func (n observation) observeDeaths(ctx context.Context, d *decision) {
@@ -146,7 +149,7 @@ func (n observation) observeDeaths(ctx context.Context, d *decision) {
 			events = n.batch.Plan.Total - d.Slice.Removed.Len()
 		}
 		n.recorder.DeadLettered(n.batch.Client, letter.Reason, events)
-		n.log.LogAttrs(ctx, slog.LevelWarn, "gave up on a batch", fieldsOf(n.batch,
+		n.often().LogAttrs(ctx, slog.LevelWarn, "gave up on a batch", fieldsOf(n.batch,
 			slog.Int("events", events), slog.String("reason", string(letter.Reason)), slog.Int("status", d.status), slog.String("error", d.err))...)
 	}
 }

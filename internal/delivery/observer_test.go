@@ -2,12 +2,14 @@ package delivery
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -30,10 +32,11 @@ func observe(t *testing.T, attempts ...outbound.Attempt) (log, page string) {
 func observeBatch(t *testing.T, batch *store.Delivery, attempts ...outbound.Attempt) (log, page string) {
 	t.Helper()
 	var lines bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&lines, nil))
+	logger := logs.New(&lines, slog.LevelInfo, false)
+	defer logs.Flush(logger)
 	registry := metrics.NewRegistry()
 	o := observer{
-		recorder: telemetry.NewRecorder(registry, nil, logger), files: logs.NewFileWarner(logger), log: logger, now: time.Now,
+		recorder: telemetry.NewRecorder(registry, nil, logger), log: logger, now: time.Now,
 	}
 	for _, attempt := range attempts {
 		ctx, observation := o.begin(t.Context(), batch, 1)
@@ -73,5 +76,28 @@ func TestOutOfFilesIsLoggedOnceIn10Seconds(t *testing.T) {
 	out := outbound.Attempt{Connected: true, OutOfFiles: syscall.EMFILE}
 	log, _ := observe(t, out, out, out)
 	assert.Equal(t, 1, strings.Count(log, "\n"), log)
-	assert.Contains(t, log, `level=WARN msg="out of file descriptors; raise the limit of open files" doing="connecting to a callback" times=1`)
+	assert.Contains(t, log, `level=WARN msg="out of file descriptors; raise the limit of open files" doing="connecting to a callback"`)
+}
+
+// A subscriber that fails at 20 events a second wrote 20 lines a second, and as many again if it
+// answered 410 or its batches became dead letters.
+func TestASubscriberThatFailsOftenIsALineIn10Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		log := logs.New(&lines, slog.LevelInfo, false)
+		o := observer{log: log, now: time.Now}
+		gone := outbound.Attempt{Status: http.StatusGone, Err: errors.New("410 Gone")}
+		for range 20 * 60 {
+			ctx, observation := o.begin(t.Context(), &store.Delivery{Client: "alice"}, 1)
+			observation.end(ctx, gone, &decision{
+				outcome: bus.OutcomeFailed, status: http.StatusGone, cause: gone.Err,
+				DeliveryResult: store.DeliveryResult{Slice: &store.SliceResult{Letters: []store.DeadLetter{{Reason: bus.DiedRefused, Events: store.Ranges{{First: 0, Last: 0}}}}}},
+			})
+			time.Sleep(50 * time.Millisecond)
+		}
+		for _, message := range []string{"failed to deliver", "subscriber returned 410 Gone", "gave up on a batch"} {
+			assert.InDelta(t, 7, strings.Count(lines.String(), message), 1, "%s\n%s", message, &lines)
+		}
+		assert.Contains(t, lines.String(), "times=")
+	})
 }

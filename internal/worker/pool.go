@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
+	"routemaster/internal/telemetry/logs"
 )
 
 // Pool says which jobs some threads run.
@@ -282,7 +283,7 @@ func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, trie
 }
 
 func (p *pool) warn(event string, task *queue.Task) {
-	p.log.LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
+	logs.Often(p.log, string(task.Job.Name)).LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
 }
 
 // taskFields returns the fields that identify a job in the log and in reports.

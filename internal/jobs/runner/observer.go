@@ -17,7 +17,6 @@ import (
 type observer struct {
 	recorder *telemetry.Recorder
 	tracer   *tracing.Tracer
-	files    *logs.FileWarner
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -38,7 +37,7 @@ func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Contex
 
 // end records what the attempt came to.
 func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
-	n.files.Check(a.OutOfFiles, "connecting to a service")
+	logs.OutOfFiles(n.log, a.OutOfFiles, "connecting to a service")
 	if d.Result != jobstore.Unsent {
 		n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
 	}
@@ -95,7 +94,7 @@ func (n observation) writeLog(ctx context.Context, a outbound.Attempt, d decisio
 		}
 		fields = append(fields, slog.Duration(what, d.retryAt.Sub(n.now()).Round(time.Millisecond)))
 	}
-	n.log.LogAttrs(ctx, level, event, fields...)
+	logs.Often(n.log, string(n.run.Type)).LogAttrs(ctx, level, event, fields...)
 }
 
 // Discarded takes note of a job that came up only because its time was over: it has expired, or its
@@ -114,6 +113,7 @@ func (r *Runner) Discarded(entry any) {
 	if ended.Status.IsArchived() {
 		r.observer.recorder.JobEnded(telemetry.Worker, string(ended.Type), ended.Status)
 	}
-	r.observer.log.LogAttrs(context.Background(), level, event, slog.String("job_type", string(ended.Type)),
+	log := logs.Often(r.observer.log, string(ended.Type))
+	log.LogAttrs(context.Background(), level, event, slog.String("job_type", string(ended.Type)),
 		slog.String("id", ended.ID.String()), slog.String("status", string(ended.Status)), slog.String("reason", ended.Reason))
 }

@@ -20,7 +20,6 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/telemetry/tracing"
 )
 
@@ -59,7 +58,7 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Runner {
 	return &Runner{
 		config: config,
 		observer: observer{
-			recorder: config.Recorder, tracer: config.Tracer, files: logs.NewFileWarner(log), log: log, now: now,
+			recorder: config.Recorder, tracer: config.Tracer, log: log, now: now,
 		},
 		once: once{confirm: config.Confirm, now: now, sent: map[sender]sending{}, until: map[string]time.Time{}},
 		now:  now,

@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 const (
@@ -148,18 +149,19 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 			return again
 		}
 		c.Recorder.EventHeard(id.machine, change.Event.Topic, outcome)
+		log := logs.Often(c.Log, string(id.machine)+" "+string(change.Event.Topic))
 		fields := []any{"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome}
 		switch outcome {
 		case telemetry.EventPaused:
-			c.Log.Warn("paused a label, as machines set off one another through topics; rtm label retry has it go on",
+			log.Warn("paused a label, as machines set off one another through topics; rtm label retry has it go on",
 				append(fields, "hops", change.Hops)...)
 		case telemetry.EventFull:
-			c.Log.Warn("dropped an event, as the account is full of the client that has made its label, or would", append(fields, "error", err)...)
+			log.Warn("dropped an event, as the account is full of the client that has made its label, or would", append(fields, "error", err)...)
 		case telemetry.EventDamaged:
 			// No other time would be better, and nothing passes a batch that fails.
-			c.Log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how", append(fields, "error", err)...)
+			log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how", append(fields, "error", err)...)
 		default:
-			c.Log.Debug("heard an event about a label", fields...)
+			log.Debug("heard an event about a label", fields...)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
+	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/wire"
 )
 
@@ -37,7 +38,7 @@ func (c *Client) Tell(ctx context.Context, task *queue.Task) queue.Result {
 		if errors.Is(err, bus.ErrUnavailable) {
 			return queue.Result{RetryAt: c.Now().Add(afterOutage)}
 		} else if err != nil {
-			c.Log.Error("could not publish moves of labels", "machine", machine, "error", err, "next_try_in", tellAgain)
+			logs.Often(c.Log, string(machine)).Error("could not publish moves of labels", "machine", machine, "error", err, "next_try_in", tellAgain)
 			return queue.Result{RetryAt: c.Now().Add(tellAgain)}
 		}
 		if left == 0 {
@@ -83,7 +84,7 @@ func (c *Client) publish(ctx context.Context, s *labelstore.OutboxSlice) error {
 		return c.publish(ctx, s.Part(half, len(s.Moves)))
 	case invalid:
 		c.Recorder.MovesDropped(s.Machine, 1)
-		c.Log.Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
+		logs.Often(c.Log, string(s.Machine)).Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
 		return nil
 	case errors.Is(err, errNoClient) || errors.Is(err, bus.ErrTopicClaimed):
 		return c.republish(ctx, s, err)

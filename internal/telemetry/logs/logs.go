@@ -1,10 +1,12 @@
-// Package logs makes the programs' logger, logs failures, and warns when file descriptors run out.
+// Package logs makes the programs' logger, counts lines that repeat, logs failures, and warns when
+// file descriptors run out.
 package logs
 
 import (
 	"errors"
 	"io"
 	"log/slog"
+	"syscall"
 
 	"routemaster/internal/bus"
 )
@@ -12,11 +14,12 @@ import (
 // New makes a logger that writes one line for each event to w, as JSON or as text.
 func New(w io.Writer, level slog.Level, json bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
 	if json {
 		options.ReplaceAttr = inSeconds
-		return slog.New(slog.NewJSONHandler(w, options))
+		handler = slog.NewJSONHandler(w, options)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(&condenser{Handler: handler, repeats: newRepeats()})
 }
 
 // Failure logs an error, if there is one, as what a background task has failed at. That Redis is
@@ -24,6 +27,14 @@ func New(w io.Writer, level slog.Level, json bool) *slog.Logger {
 func Failure(log *slog.Logger, message string, err error, fields ...any) {
 	if err != nil && !errors.Is(err, bus.ErrUnavailable) {
 		log.Error(message, append(fields, "error", err)...)
+	}
+}
+
+// OutOfFiles warns that the process or its host is out of file descriptors, if an error says so.
+// Doing says what needed one.
+func OutOfFiles(log *slog.Logger, err error, doing string) {
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		Often(log, doing).Warn("out of file descriptors; raise the limit of open files", "doing", doing, "error", err)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/telemetry/logs"
 )
 
 var (
@@ -75,7 +75,7 @@ type Authenticator struct {
 	rootKey  string
 	tokens   *tokenCache
 	digester *digester
-	refused  *refusalLog
+	log      *slog.Logger
 	guesses  *Guesses
 }
 
@@ -87,18 +87,14 @@ func New(config Config, tokens TokenStore, log *slog.Logger, now func() time.Tim
 		rootKey:  config.RootKey,
 		tokens:   cache,
 		digester: newDigester(config.RootKey, config.NonceTTL, now),
-		refused:  &refusalLog{log: log},
+		log:      log,
 		guesses:  cmp.Or(config.Guesses, NewGuesses()),
 	}
 }
 
-// Run logs refused credentials until the context is done: at most once a second for each source.
-// Once a minute it notes which tokens were used.
+// Run notes once a minute which tokens were used, until the context is done.
 func (a *Authenticator) Run(ctx context.Context) {
-	var running sync.WaitGroup
-	running.Go(func() { a.tokens.uses.run(ctx) })
-	a.refused.run(ctx)
-	running.Wait()
+	a.tokens.uses.run(ctx)
 }
 
 // Authenticate returns the client that a request's credentials name, in either scheme. The error is
@@ -110,7 +106,8 @@ func (a *Authenticator) Authenticate(r *http.Request) (Client, error) {
 	if err != ErrRefused || header == "" { // a client may ask for a challenge first
 		return client, err
 	}
-	a.refused.add(r.RemoteAddr)
+	source := sourceOf(r.RemoteAddr)
+	logs.Often(a.log, source).Info("refused credentials", "source", source)
 	if r.Context().Value(uncounted{}) == nil {
 		if slow := a.guesses.Wait(r.Context(), r.RemoteAddr); slow != nil {
 			return client, slow

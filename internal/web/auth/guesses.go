@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"errors"
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -72,6 +74,25 @@ func (g *Guesses) of(source string) *rate.Limiter {
 	made := rate.NewLimiter(guessesPerSecond, guessBurst)
 	g.sources[source] = made
 	return made
+}
+
+// sourceOf is where a request came from: an IPv4 address, or the /64 network of an IPv6 address,
+// since one host may use all addresses of such a network.
+func sourceOf(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return "unknown"
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return "unknown"
+	}
+	address = address.Unmap().WithZone("")
+	if address.Is6() {
+		network, _ := address.Prefix(64)
+		return network.String()
+	}
+	return address.String()
 }
 
 type uncounted struct{}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/telemetry/logs"
 )
 
 // TestGuessesAreSlowedDown has one address send many wrong credentials at once, and right ones
@@ -69,4 +71,28 @@ func TestSourcesOfGuessesAreBounded(t *testing.T) {
 		assert.NotSame(t, g.others, g.of("one more"), "idle ones made room")
 		assert.Same(t, busy, g.of("busy"))
 	})
+}
+
+func TestRefusedCredentialsAreALineIn10SecondsForEachSource(t *testing.T) {
+	logged := &bytes.Buffer{}
+	log := logs.New(logged, slog.LevelInfo, false)
+	a := New(Config{RootKey: "the-root-key", NonceTTL: time.Minute}, &fixedTokens{}, log, time.Now)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/topics", nil)
+	_, err := a.Authenticate(r)
+	assert.Equal(t, ErrRefused, err)
+	assert.Empty(t, logged.String(), "a request without credentials is not logged")
+	r.SetBasicAuth("wrong--s3cret", "")
+	for range 5 {
+		_, err := a.Authenticate(r)
+		assert.Equal(t, ErrRefused, err)
+	}
+	logs.Flush(log)
+	assert.Regexp(t, `\A\S+ level=INFO msg="refused credentials" source=192.0.2.1\n`+
+		`\S+ level=INFO msg="refused credentials" source=192.0.2.1 times=4\n\z`, logged.String())
+}
+
+func TestSourceOf(t *testing.T) {
+	assert.Equal(t, "2001:db8::/64", sourceOf("[2001:db8::1]:80"))
+	assert.Equal(t, "10.1.2.3", sourceOf("[::ffff:10.1.2.3]:80"))
+	assert.Equal(t, "unknown", sourceOf("@"))
 }

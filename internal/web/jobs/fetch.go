@@ -8,6 +8,7 @@ import (
 
 	"routemaster/internal/jobs"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/web/server"
 )
@@ -105,7 +106,7 @@ func (h *Handlers) giveBack(r *http.Request, fetched []jobs.Job) {
 	for _, job := range fetched {
 		err := h.stores.Of(job.Type).Return(context.WithoutCancel(r.Context()), job, h.Now())
 		if err != nil {
-			h.Log.Warn("a fetched job could not be put back, and waits for its deadline",
+			logs.Often(h.Log, string(job.Type)).Warn("a fetched job could not be put back, and waits for its deadline",
 				"job", job.ID.String(), "type", string(job.Type), "error", err)
 		}
 	}

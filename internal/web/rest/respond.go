@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/web/auth"
 )
 
@@ -29,7 +30,7 @@ func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p, ok := problemOf(err)
 	if !ok {
-		s.Reporter.Error(s.Log, "request failed", err, requestFields(r)...)
+		s.Reporter.Error(logs.Often(s.Log, routeOf(r)), "request failed", err, requestFields(r)...)
 	}
 	writeProblem(w, r, p)
 }

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"routemaster/internal/telemetry/logs"
 )
 
 // How long a peer may take. Requests are small: a peer that needs longer only holds a connection.
@@ -60,7 +58,7 @@ func Run(
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- serve(&listener{on, logs.NewFileWarner(log), certificate == nil}) }()
+	go func() { failed <- serve(&listener{on, log, certificate == nil}) }()
 	select {
 	case err := <-failed:
 		return err

@@ -1,0 +1,35 @@
+package runner
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/telemetry/logs"
+)
+
+func TestAJobTypeThatFailsOftenIsALineIn10Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		r := Runner{observer: observer{log: logs.New(&lines, slog.LevelInfo, false), now: time.Now}}
+		run := &jobstore.Run{Type: "paint-widgets", Attempts: 3, MaxAttempts: 3}
+		for range 20 * 60 {
+			ctx, observation := r.observer.begin(t.Context(), run)
+			a := answered(500, "")
+			observation.end(ctx, a, decide(run, a, time.Now(), 0))
+			r.Discarded(jobstore.Ended{Type: run.Type, Status: jobs.Failed, Reason: "no report"})
+			time.Sleep(50 * time.Millisecond)
+		}
+		for _, message := range []string{"failed to run a job", "lost an attempt at a job"} {
+			assert.InDelta(t, 7, strings.Count(lines.String(), message), 1, "%s\n%s", message, &lines)
+		}
+		assert.Contains(t, lines.String(), "times=")
+	})
+}

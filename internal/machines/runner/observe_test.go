@@ -1,0 +1,34 @@
+package runner
+
+import (
+	"bytes"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/telemetry/logs"
+)
+
+// The labels of a state share a webhook: they fail together.
+func TestAWebhookThatFailsForManyLabelsIsALineIn10Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		r := Runner{log: logs.New(&lines, slog.LevelInfo, false)}
+		for i := range 20 * 60 {
+			visit := &labelstore.Visit{Label: machines.Label{
+				Machine: "buyers", State: "send_mail", Name: machines.LabelName(strconv.Itoa(i)),
+			}}
+			r.observe(visit, labelstore.Result{Outcome: labelstore.Attempted, Status: 500}, time.Second)
+			time.Sleep(50 * time.Millisecond)
+		}
+		assert.InDelta(t, 7, strings.Count(lines.String(), "\n"), 1, "%s", &lines)
+		assert.Contains(t, lines.String(), "times=")
+	})
+}
