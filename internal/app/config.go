@@ -204,7 +204,7 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 
 		CounterFlushInterval: e.duration("ROUTEMASTER_COUNTER_FLUSH_INTERVAL", 5, 1, 3600, time.Second),
 		MonitorInterval:      e.duration("ROUTEMASTER_MONITOR_INTERVAL", 10, 1, 3600, time.Second),
-		MetricService:        e.choice("METRIC_COLLECTION_SERVICE", "print", "print", "datadog", "none"),
+		MetricService:        e.choice("METRIC_COLLECTION_SERVICE", "none", "print", "datadog", "none"),
 		DatadogAgent:         e.datadogAgent(),
 		AppName:              e.text("ROUTEMASTER_APP_NAME", "routemaster"),
 		Env:                  e.text("RACK_ENV", "production"),

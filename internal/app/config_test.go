@@ -37,7 +37,7 @@ func TestConfigDefaults(t *testing.T) {
 		MaxSubscriptionTopics: 1000, MaxClientTopics: 1000, MaxTopics: 100_000,
 		JobTypes: jobs.DefaultTypeLimits,
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,
-		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "print",
+		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "none",
 		DatadogAgent: "localhost:8125", AppName: "routemaster", Env: "production", Console: "on",
 		Exceptions: exceptions.Service{Name: "print"},
 		LogLevel:   slog.LevelInfo,

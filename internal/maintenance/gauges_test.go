@@ -1,11 +1,14 @@
 package maintenance_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/maintenance"
@@ -45,4 +48,20 @@ func TestAMonitorSendsTheGaugesOfOthers(t *testing.T) {
 	failure = bus.ErrUnavailable
 	monitor.Monitor(t.Context(), nil)
 	assert.Empty(t, service, "half of it would look as if the rest were 0")
+}
+
+func TestDamagedKeysAreLoggedWithoutAMetricService(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	st := storetest.Open(t, redis)
+	var lines bytes.Buffer
+	monitor := maintenance.NewMonitor(stores.New(st), bus.MemoryLimits{}, nil, slog.New(slog.NewTextHandler(&lines, nil)), frozen)
+	monitor.Monitor(t.Context(), nil)
+	assert.Empty(t, lines.String())
+	require.NoError(t, st.PutToken(t.Context(), "alice--1", "alice"))
+	subscription := bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://alice.example/events"}
+	require.NoError(t, st.Subscribe(t.Context(), "alice--1", subscription, frozen()))
+	require.NoError(t, st.Partition().Set(t.Context(), st.Partition().Namespace()+"subscriber:alice--1", "x", 0).Err())
+	monitor.Monitor(t.Context(), nil)
+	monitor.Monitor(t.Context(), nil)
+	assert.Equal(t, 1, strings.Count(lines.String(), "subscriber data is damaged"), "%s", &lines)
 }

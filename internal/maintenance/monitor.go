@@ -35,7 +35,7 @@ type Monitor struct {
 // Gauges reads gauges that a monitor sends with those of the bus.
 type Gauges func(context.Context) ([]metricservice.Measure, error)
 
-// NewMonitor makes a monitor. A nil service makes its runs do nothing.
+// NewMonitor makes a monitor. With a nil service its runs only log which keys are damaged.
 func NewMonitor(all *stores.Stores, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
 	now func() time.Time, gauges ...Gauges) *Monitor {
 	return &Monitor{stores: all, stats: stats.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
@@ -47,12 +47,16 @@ const monitorTimeout = 2 * time.Second
 // Monitor is the handler of [bus.JobMonitor]. A failed run is not retried: the next tick comes
 // soon.
 func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
+	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
+	defer cancel()
+	snapshot, err := m.look(ctx)
 	if m.service == nil {
 		return queue.Done
 	}
-	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
-	defer cancel()
-	measures, err := m.measure(ctx)
+	var measures []metricservice.Measure
+	if err == nil {
+		measures, err = m.measure(ctx, snapshot)
+	}
 	if err == nil {
 		err = m.service.Send(ctx, measures)
 	}
@@ -63,15 +67,21 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 	return queue.Done
 }
 
-func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) {
+// look reads the state of the bus, and logs which keys are damaged by now.
+func (m *Monitor) look(ctx context.Context) (stores.Snapshot, error) {
 	snapshot, err := m.stores.Snapshot(ctx, m.now())
 	if err != nil {
-		return nil, err
+		return snapshot, err
 	}
 	if len(snapshot.Damaged) > 0 && !slices.Equal(snapshot.Damaged, m.damaged) {
 		m.log.Error("subscriber data is damaged", "keys", snapshot.Damaged)
 	}
 	m.damaged = snapshot.Damaged
+	return snapshot, nil
+}
+
+// measure returns what is sent to the service.
+func (m *Monitor) measure(ctx context.Context, snapshot stores.Snapshot) ([]metricservice.Measure, error) {
 	measures := m.measureBus(snapshot)
 	for _, read := range m.gauges {
 		more, err := read(ctx)
