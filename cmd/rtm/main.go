@@ -35,7 +35,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	allowBefore(root)
 	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand(),
-		newWorkersCommand(), newConsoleCommand())
+		newWorkersCommand(), newConsoleCommand(), newHealthCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
 	root.AddCommand(newJobCommand(), newMachineCommand(), newLabelCommand())
 	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newMoveCommand(), newBenchCommand(), newBenchHelperCommand())

@@ -62,7 +62,7 @@ func startObservability(
 	}
 	o.metrics.AddLoss(o.isLost)
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
-	o.start(context.WithoutCancel(ctx), daemon, c, log)
+	o.start(context.WithoutCancel(ctx), daemon, c, all.RequireServing, log)
 	return o, nil
 }
 
@@ -81,7 +81,7 @@ func (o *observability) open(c Config, daemon string, log *slog.Logger) (err err
 	return nil
 }
 
-func (o *observability) start(ctx context.Context, daemon string, c Config, log *slog.Logger) {
+func (o *observability) start(ctx context.Context, daemon string, c Config, ready func(context.Context) error, log *slog.Logger) {
 	o.recorder.Started(daemon)
 	running, cancel := context.WithCancel(ctx)
 	var loops sync.WaitGroup
@@ -90,7 +90,7 @@ func (o *observability) start(ctx context.Context, daemon string, c Config, log 
 		loops.Go(func() { identity.Run(running) })
 	}
 	if o.listener != nil {
-		options := metrics.ServeOptions{Profiles: c.Profiles, ConnState: o.connections.Changed}
+		options := metrics.ServeOptions{Ready: ready, Profiles: c.Profiles, ConnState: o.connections.Changed}
 		loops.Go(func() {
 			if err := o.metrics.Serve(running, o.listener, options, log); err != nil {
 				log.Error("the metrics listener failed", "error", err)

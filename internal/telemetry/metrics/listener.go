@@ -3,11 +3,14 @@ package metrics
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"routemaster/internal/bus"
 )
 
 // Timeouts of the metrics listener's peers. A profile takes 30 s unless the request says otherwise.
@@ -18,6 +21,8 @@ const (
 
 // ServeOptions are what [Registry.Serve] does besides.
 type ServeOptions struct {
+	// Ready returns an error while the program cannot do its work.
+	Ready func(context.Context) error
 	// Profiles serves those of net/http/pprof too, on a loopback or private address. They show the
 	// memory of the process, and take its time.
 	Profiles bool
@@ -25,11 +30,11 @@ type ServeOptions struct {
 	ConnState func(net.Conn, http.ConnState)
 }
 
-// Serve serves the metrics without authentication on a listener until the context is done, and
-// closes the listener.
+// Serve serves the metrics and the health of the program without authentication on a listener until
+// the context is done, and closes the listener.
 func (r *Registry) Serve(ctx context.Context, listener net.Listener, options ServeOptions, log *slog.Logger) error {
 	server := &http.Server{
-		Handler:           r.pages(options.Profiles && isPrivate(listener.Addr())),
+		Handler:           r.pages(options, isPrivate(listener.Addr())),
 		ConnState:         options.ConnState,
 		ReadHeaderTimeout: listenerReadTimeout,
 		ReadTimeout:       listenerReadTimeout,
@@ -45,10 +50,14 @@ func (r *Registry) Serve(ctx context.Context, listener net.Listener, options Ser
 	return err
 }
 
-func (r *Registry) pages(profiles bool) http.Handler {
+func (r *Registry) pages(options ServeOptions, private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", r.Handler())
-	if profiles {
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { respondHealth(w, nil) })
+	mux.HandleFunc("GET /health/ready", func(w http.ResponseWriter, r *http.Request) {
+		respondHealth(w, options.Ready(r.Context()))
+	})
+	if options.Profiles && private {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -56,6 +65,23 @@ func (r *Registry) pages(profiles bool) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return mux
+}
+
+// respondHealth responds as web does on its own port: without saying where Redis is.
+func respondHealth(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	body := `{}`
+	if err != nil {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		body = `{"status":503,"title":"Service Unavailable","detail":"the bus cannot reach its storage"}`
+		if errors.Is(err, bus.ErrMoving) {
+			body = `{"status":503,"title":"Service Unavailable","detail":"the bus moves to another Redis"}`
+		}
+	}
+	_, _ = io.WriteString(w, body)
 }
 
 // isPrivate reports whether an address is loopback or private. The unspecified address is neither.
