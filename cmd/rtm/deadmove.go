@@ -16,8 +16,10 @@ import (
 // letterMove is what rtm dead redeliver and rtm dead discard do.
 type letterMove struct {
 	name, done, short, long string
-	one                     func(s *subscriber.Subscriber, ctx context.Context, id string) error
-	all                     func(s *subscriber.Subscriber, ctx context.Context, f subscriber.LetterFilter) iter.Seq2[subscriber.Moved, error]
+	// loses is whether the letters are gone then.
+	loses bool
+	one   func(s *subscriber.Subscriber, ctx context.Context, id string) error
+	all   func(s *subscriber.Subscriber, ctx context.Context, f subscriber.LetterFilter) iter.Seq2[subscriber.Moved, error]
 }
 
 var (
@@ -28,15 +30,17 @@ first. They are delivered like any other batch, and may die again.`,
 		one: (*subscriber.Subscriber).RedeliverLetter, all: (*subscriber.Subscriber).RedeliverLetters,
 	}
 	discarding = letterMove{
-		name: "discard", done: "discarded", short: "remove dead letters for good",
-		long: "Remove dead letters of a subscriber for good: those with these ids, or all of them, oldest first.",
-		one:  (*subscriber.Subscriber).DiscardLetter, all: (*subscriber.Subscriber).DiscardLetters,
+		name: "discard", done: "discarded", short: "remove dead letters for good", loses: true,
+		long: `Remove dead letters of a subscriber for good: those with these ids, or all of them, oldest first. With --all it says how
+many they are on a terminal, and asks first.`,
+		one: (*subscriber.Subscriber).DiscardLetter, all: (*subscriber.Subscriber).DiscardLetters,
 	}
 )
 
 func newDeadMoveCommand(about *subscriberFlags, move letterMove) *cobra.Command {
 	var which letterFlags
 	var all, dryRun bool
+	var asking consent
 	command := &cobra.Command{
 		Use:   move.name + " [ID...]",
 		Short: move.short,
@@ -66,6 +70,14 @@ each 100 letters. What dies while it goes on stays, also what it has redelivered
 				return err
 			case dryRun:
 				return countLetters(cmd, s, filter)
+			case move.loses && asking.asks(cmd):
+				found, err := findLetters(cmd, s, filter)
+				if err != nil {
+					return err
+				}
+				if err := asking.ask(cmd, "to discard: "+amount(found)); err != nil {
+					return err
+				}
 			}
 			return move.every(cmd, s, filter)
 		}),
@@ -73,6 +85,9 @@ each 100 letters. What dies while it goes on stays, also what it has redelivered
 	which.add(command)
 	command.Flags().BoolVar(&all, "all", false, "all dead letters, or those that --reason, --status, --since and --before leave")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only say how many there are")
+	if move.loses {
+		asking.add(command)
+	}
 	return command
 }
 
@@ -104,16 +119,24 @@ func (m letterMove) every(cmd *cobra.Command, s *subscriber.Subscriber, filter s
 
 // countLetters prints how many letters there are.
 func countLetters(cmd *cobra.Command, s *subscriber.Subscriber, filter subscriber.LetterFilter) error {
-	var found subscriber.Moved
+	found, err := findLetters(cmd, s, filter)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), "there are", amount(found))
+	return err
+}
+
+// findLetters counts letters.
+func findLetters(cmd *cobra.Command, s *subscriber.Subscriber, filter subscriber.LetterFilter) (found subscriber.Moved, err error) {
 	for letter, err := range s.Letters(cmd.Context(), filter) {
 		if err != nil {
-			return err
+			return found, err
 		}
 		found.Letters++
 		found.Events += letter.Events
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), "there are", amount(found))
-	return err
+	return found, nil
 }
 
 // amount says how much was moved.

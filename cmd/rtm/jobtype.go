@@ -189,16 +189,26 @@ func newJobTypePausedCommand(bus *busFlags, name, short, long string, paused boo
 
 func newJobTypeDelCommand(bus *busFlags) *cobra.Command {
 	var force bool
+	var asking consent
 	command := &cobra.Command{
 		Use:   "del NAME",
 		Short: "remove a job type; with --force also one that has jobs",
 		Long: `Remove a job type. While jobs of it are queued or in progress that is refused, unless --force cancels them. Jobs that have
-ended are kept as long as before. Only the client that made the type and root may do this.`,
+ended are kept as long as before. Only the client that made the type and root may do this. With --force it says on stderr
+how many jobs are cancelled, and on a terminal asks first.`,
 		Example:           "  rtm job type del invoice-shipments -b @production\n  rtm job type del invoice-shipments --force -b @production",
 		Args:              jobTypeArgs(1, 1, 1),
 		ValidArgsFunction: bus.completeJobTypes,
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 			if force {
+				of, err := j.Type(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				open := int(of.Counts.Queued + of.Counts.InProgress)
+				if err := asking.ask(cmd, "cancelled with the type: "+count(open, "job")); err != nil {
+					return err
+				}
 				return j.DeleteTypeAndJobs(cmd.Context(), args[0])
 			}
 			err := j.DeleteType(cmd.Context(), args[0])
@@ -209,5 +219,6 @@ ended are kept as long as before. Only the client that made the type and root ma
 		}),
 	}
 	command.Flags().BoolVar(&force, "force", false, "cancel the jobs of the type that have not ended")
+	asking.add(command)
 	return command
 }

@@ -19,6 +19,7 @@ import (
 type machineApplier struct {
 	moves  []string
 	asJSON bool
+	asking consent
 }
 
 func newMachineApplyCommand() *cobra.Command {
@@ -32,7 +33,10 @@ which is the standard input. A machine that is left out goes. It needs the root 
 
 A definition that is wrong is not sent: each problem is printed as file:line:column: message. Warnings go to stderr.
 While labels are in a state that would vanish the definition is refused; --move says where they go. MACHINE can be left
-out if the definition has one machine.`,
+out if the definition has one machine.
+
+It says on stderr which machines and states are new and which go, with how many labels. If one goes, it asks first on a
+terminal.`,
 		Example: "  rtm machine apply machines.yaml -b @production -t $ROOT_KEY\n" +
 			"  rtm machine apply production.yaml machines.yaml --move drip_feed.waiting:paused -b @production -t $ROOT_KEY",
 		Args: arguments(1, -1),
@@ -50,6 +54,9 @@ out if the definition has one machine.`,
 				return err
 			}
 			return bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+				if err := a.announce(cmd, c, definitions, moves); err != nil {
+					return err
+				}
 				applied, err := clientmachines.Apply(cmd.Context(), c, yaml, moves...)
 				if err != nil {
 					return a.report(cmd.OutOrStdout(), explainResting(err, definitions))
@@ -64,8 +71,19 @@ out if the definition has one machine.`,
 	}
 	bus.add(command)
 	command.Flags().StringArrayVar(&a.moves, "move", nil, "have the labels in the state OLD of a machine, which vanishes, go to NEW: `[MACHINE.]OLD:NEW`; may be repeated")
+	a.asking.add(command)
 	command.Flags().BoolVar(&a.asJSON, "json", false, "print a JSON object; of a wrong definition, a JSON array of its problems")
 	return command
+}
+
+// announce says what a definition changes, and asks if something goes.
+func (a *machineApplier) announce(cmd *cobra.Command, c *client.Client, d *machines.Definitions, moves []clientmachines.StateMove) error {
+	change, err := changeOf(cmd.Context(), c, d, moves)
+	if err != nil {
+		return err
+	}
+	asking := consent{yes: a.asking.yes || !change.removes}
+	return asking.ask(cmd, change.lines...)
 }
 
 // report prints the problems of a definition, also those that the bus has found, which may be

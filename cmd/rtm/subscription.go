@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/client/subscriber"
 	"routemaster/internal/terminal"
 )
 
@@ -115,19 +116,35 @@ func splitCallback(text string) (callback, uuid string, err error) {
 }
 
 func newSubDelCommand(bus *busFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:               "del [TOPIC...]",
-		Short:             "unsubscribe from topics; without any, from all",
+	var asking consent
+	command := &cobra.Command{
+		Use:   "del [TOPIC...]",
+		Short: "unsubscribe from topics; without any, from all",
+		Long: `Unsubscribe from topics. What is queued is still delivered. Without topics the subscriber goes, with all that waits: it
+says on stderr what that is, and on a terminal asks first.`,
 		Example:           "  rtm sub del parcels -b @production\n  rtm sub del -b bus.example -t shop--1",
 		Args:              arguments(0, -1),
 		ValidArgsFunction: bus.completeTopics(0, -1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if len(args) == 0 {
+			if len(args) > 0 {
+				return c.Unsubscribe(cmd.Context(), args...)
+			}
+			info, err := subscriber.New(c).Info(cmd.Context())
+			if isNotFound(err) { // the bus says so in its own words
 				return c.UnsubscribeAll(cmd.Context())
 			}
-			return c.Unsubscribe(cmd.Context(), args...)
+			what, err := describeRemoval(info, err)
+			if err != nil {
+				return err
+			}
+			if err := asking.ask(cmd, "with the subscriber goes "+what); err != nil {
+				return err
+			}
+			return c.UnsubscribeAll(cmd.Context())
 		}),
 	}
+	asking.add(command)
+	return command
 }
 
 func newSubListCommand(bus *busFlags) *cobra.Command {

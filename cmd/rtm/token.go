@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/client/subscriber"
 	"routemaster/internal/terminal"
 )
 
@@ -43,10 +44,13 @@ func newTokenAddCommand(bus *busFlags) *cobra.Command {
 }
 
 func newTokenDelCommand(bus *busFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "del TOKEN",
-		Short:   "remove a token and its subscriber",
-		Example: "  rtm token del shop--1 -b bus.example -t $ROOT_KEY",
+	var asking consent
+	command := &cobra.Command{
+		Use:   "del TOKEN",
+		Short: "remove a token and its subscriber",
+		Long: `Remove a token and its subscriber, with all that waits to be delivered to it. It says on stderr what goes, and on a
+terminal asks first. rtm token rotate replaces a token, and keeps the subscriber.`,
+		Example: "  rtm token del shop--1 -b bus.example -t $ROOT_KEY\n  rtm token del shop--1 --yes -b @production",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			// The bus responds in the same way whether the token was there or not.
@@ -57,9 +61,33 @@ func newTokenDelCommand(bus *busFlags) *cobra.Command {
 			if !slices.ContainsFunc(tokens, func(t client.Token) bool { return t.Token == args[0] }) {
 				return errors.New("there is no such token; `rtm token list` shows whose there are")
 			}
+			what, err := describeRemoval(subscriber.Of(c, args[0]).Info(cmd.Context()))
+			if err != nil {
+				return err
+			}
+			if err := asking.ask(cmd, "with the token goes "+what); err != nil {
+				return err
+			}
 			return c.DeleteToken(cmd.Context(), args[0])
 		}),
 	}
+	asking.add(command)
+	return command
+}
+
+// describeRemoval says what is lost with a subscriber.
+func describeRemoval(info subscriber.Info, err error) (string, error) {
+	if isNotFound(err) {
+		return "no subscriber", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("its subscription to %s and %s", count(len(info.Topics), "topic"), count(int(info.Status.Queued), "queued event"))
+	if dead := info.Status.DeadLetters; dead.Letters > 0 {
+		text += fmt.Sprintf(", and %s with %s", count(int(dead.Letters), "dead letter"), count(int(dead.Events), "event"))
+	}
+	return text, nil
 }
 
 func newTokenListCommand(bus *busFlags) *cobra.Command {

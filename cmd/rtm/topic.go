@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -54,14 +55,32 @@ published) and events.`,
 }
 
 func newTopicDelCommand(bus *busFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:               "del NAME",
-		Short:             "remove a topic of yours with all subscriptions to it; queued events are still delivered",
+	var asking consent
+	command := &cobra.Command{
+		Use:   "del NAME",
+		Short: "remove a topic of yours with all subscriptions to it; queued events are still delivered",
+		Long: `Remove a topic of yours with its history and all subscriptions to it. Queued events are still delivered. It says on
+stderr how many subscriptions go, and on a terminal asks first.`,
 		Example:           "  rtm topic del widgets -b bus.example -t warehouse--1",
 		Args:              arguments(1, 1),
 		ValidArgsFunction: bus.completeTopics(0, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			subscriptions, err := c.Subscriptions(cmd.Context())
+			if err != nil {
+				return err
+			}
+			to := 0
+			for _, s := range subscriptions {
+				if slices.Contains(s.Topics, args[0]) {
+					to++
+				}
+			}
+			if err := asking.ask(cmd, "with the topic goes its history, and "+count(to, "subscription")); err != nil {
+				return err
+			}
 			return c.DeleteTopic(cmd.Context(), args[0])
 		}),
 	}
+	asking.add(command)
+	return command
 }

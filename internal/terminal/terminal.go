@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -15,9 +14,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Is reports whether what is written goes to a terminal.
-func Is(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// Is reports whether a reader or a writer is a terminal.
+func Is(stream any) bool {
+	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
