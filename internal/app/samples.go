@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"log/slog"
+	"math"
+	"time"
 
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore/jobstores"
@@ -36,12 +38,25 @@ func machinesOf(all *stores.Stores, labels *labelstores.Stores) telemetry.Machin
 	return telemetry.Machines{Count: labels.CountAll, Counters: stats.Of(all.First()).ReadCounters}
 }
 
-// newHeartbeat makes what says that a process lives. Process has its kind and threads; busy may be
-// nil.
-func newHeartbeat(c Config, all *stores.Stores, process overview.Process, busy func() int) *samples.Heartbeat {
+// newHeartbeat makes what says that a process lives. Process has its kind and threads, and update
+// sets what changes.
+func newHeartbeat(c Config, all *stores.Stores, process overview.Process, update func(*overview.Process)) *samples.Heartbeat {
 	process.Version = Version()
 	partitions := all.Partitions()
-	return samples.NewHeartbeat(partitions[0], process, busy, c.clock, partitions[1:]...)
+	return samples.NewHeartbeat(partitions[0], process, update, c.clock, partitions[1:]...)
+}
+
+// refusalsOf returns what says how many requests web has refused a second since it was last called.
+func refusalsOf(recorder *telemetry.Recorder) func(*overview.Process) {
+	refused, throttled := recorder.Refusals()
+	at := time.Now()
+	return func(p *overview.Process) {
+		nowRefused, nowThrottled := recorder.Refusals()
+		seconds := max(time.Since(at).Seconds(), 1)
+		p.Refused = math.Round(float64(nowRefused-refused)/seconds*10) / 10
+		p.Throttled = math.Round(float64(nowThrottled-throttled)/seconds*10) / 10
+		refused, throttled, at = nowRefused, nowThrottled, time.Now()
+	}
 }
 
 // runSamples runs what takes samples for those who look, until the context is done. If that panics,

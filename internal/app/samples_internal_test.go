@@ -5,8 +5,14 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/overview"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 )
 
 func TestASampleThatPanicsDoesNotEndTheProcess(t *testing.T) {
@@ -21,4 +27,27 @@ func TestASampleThatPanicsDoesNotEndTheProcess(t *testing.T) {
 	}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	assert.Equal(t, 3, runs)
 	assert.Equal(t, 2, bytes.Count(log.Bytes(), []byte(`panic="out of range"`)))
+}
+
+// TestRefusalsAreARateOfTheLastBeat counts answers for ten seconds, and then none.
+func TestRefusalsAreARateOfTheLastBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := telemetry.NewRecorder(metrics.NewRegistry(), nil, slog.New(slog.DiscardHandler))
+		update := refusalsOf(recorder)
+		for range 75 {
+			recorder.Requested(telemetry.HTTPRequest{Status: 401, Credentials: true})
+			recorder.Requested(telemetry.HTTPRequest{Status: 401}) // asks for a challenge
+			recorder.Requested(telemetry.HTTPRequest{Status: 404, Credentials: true})
+		}
+		for range 2 {
+			recorder.Requested(telemetry.HTTPRequest{Status: 429})
+		}
+		time.Sleep(10 * time.Second)
+		var p overview.Process
+		update(&p)
+		assert.Equal(t, overview.Process{Refused: 7.5, Throttled: 0.2}, p)
+		time.Sleep(10 * time.Second)
+		update(&p)
+		assert.Equal(t, overview.Process{}, p)
+	})
 }

@@ -104,6 +104,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Version:  Version(),
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,
+		Recorder: obs.recorder,
 		Live:     live,
 	}
 	addConsole(&config, c, st, live, log)
@@ -114,7 +115,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	var background sync.WaitGroup
 	background.Go(func() { registerClients(ctx, redis, all, c.Clients) })
 	background.Go(func() { runSamples(ctx, live.Run, obs.reporter, log) })
-	heartbeat := newHeartbeat(c, all, overview.Process{Kind: "web"}, nil)
+	heartbeat := newHeartbeat(c, all, overview.Process{Kind: "web"}, refusalsOf(obs.recorder))
 	soon, stopWaiting := context.WithTimeout(ctx, clockTimeout)
 	heartbeat.Await(soon)
 	stopWaiting()

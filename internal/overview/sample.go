@@ -207,4 +207,8 @@ type Process struct {
 	Others int `json:"other_threads"`
 	// Ahead is how far its clock is ahead of Redis' in ms, as far as that is known.
 	Ahead int64 `json:"clock_ahead_ms"`
+	// Refused is how many requests a second web has answered with 401 lately although they had
+	// credentials, Throttled how many with 429.
+	Refused   float64 `json:"refused_per_second,omitzero"`
+	Throttled float64 `json:"throttled_per_second,omitzero"`
 }

@@ -43,6 +43,7 @@ type instruments struct {
 	scrubbedJobs, scrubbedWorkers prometheus.Counter
 	threads, busy                 *prometheus.GaugeVec
 
+	http     httpInstruments
 	jobs     jobInstruments
 	machines machineInstruments
 }
@@ -64,6 +65,7 @@ func newInstruments(registry prometheus.Registerer) *instruments {
 	m.registerDelivery(register)
 	m.registerDeadLetters(register)
 	m.registerHousekeeping(register)
+	m.http.register(register)
 	m.jobs.register(register)
 	m.machines.register(register)
 	return m

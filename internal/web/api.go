@@ -22,6 +22,7 @@ import (
 	"routemaster/internal/store/lastuse"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
@@ -72,6 +73,8 @@ type Config struct {
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
 	Tracer *tracing.Tracer
+	// Recorder, if given, counts them.
+	Recorder *telemetry.Recorder
 	// Console, if given, makes the console, which is served at /console/. It calls the API in this
 	// process by a handler, and reads forms into the buffers of the API.
 	Console func(api http.Handler, bodies *server.Buffers) http.Handler
@@ -111,7 +114,7 @@ func New(
 	service := &rest.Service{
 		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses, Guesses: config.Guesses}, all, log, now),
 		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
-		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
+		Reporter: config.Reporter, Tracer: config.Tracer, Recorder: config.Recorder, Log: log, Now: now,
 		Activity: activity.New(first.Partition(), log),
 	}
 	return &API{

@@ -92,7 +92,7 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 			telemetry.LabelSteps("trial", "moved"): 12, telemetry.LabelSteps("trial", "failed"): 13,
 			telemetry.LabelSteps("trial", "errored"): 14,
 		}))
-		heartbeat := NewHeartbeat(f.Partition, overview.Process{Kind: "worker", Version: "v1", Threads: 8}, func() int { return 3 }, hostclock.New(time.Now, nil))
+		heartbeat := NewHeartbeat(f.Partition, overview.Process{Kind: "worker", Version: "v1", Threads: 8}, func(p *overview.Process) { p.Busy = 3 }, hostclock.New(time.Now, nil))
 		require.NoError(t, heartbeat.Beat(ctx))
 
 		s := f.Collect(ctx)

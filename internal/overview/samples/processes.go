@@ -109,20 +109,20 @@ type Heartbeat struct {
 	processes *processes
 	id        string
 	process   overview.Process
-	busy      func() int
+	update    func(*overview.Process)
 	clock     *clock.Clock
 	others    rdb.Partitions
 }
 
-// NewHeartbeat makes a heartbeat. Process has the kind, the version and the threads; busy, if
-// given, returns how many of these are busy. Others are the other partitions of the bus: while p is
+// NewHeartbeat makes a heartbeat. Process has the kind, the version and the threads; update, if
+// given, sets what changes before each beat. Others are the other partitions of the bus: while p is
 // away, one of them says what time it is.
 func NewHeartbeat(
-	p *rdb.Partition, process overview.Process, busy func() int, c *clock.Clock, others ...*rdb.Partition,
+	p *rdb.Partition, process overview.Process, update func(*overview.Process), c *clock.Clock, others ...*rdb.Partition,
 ) *Heartbeat {
 	process.PID, process.StartedAt = os.Getpid(), overview.Time{Time: c.Wall()}
 	process.Host, _ = os.Hostname()
-	return &Heartbeat{&processes{p}, rand.Text(), process, busy, c, others}
+	return &Heartbeat{&processes{p}, rand.Text(), process, update, c, others}
 }
 
 // Await measures the clock, whether or not Redis takes writes. It returns once a partition has
@@ -153,8 +153,8 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	}
 	h.process.SeenAt = overview.Time{Time: h.clock.Wall()}
 	h.process.Ahead = h.clock.Ahead().Milliseconds()
-	if h.busy != nil {
-		h.process.Busy = h.busy()
+	if h.update != nil {
+		h.update(&h.process)
 	}
 	text, err := json.Marshal(h.process)
 	if err != nil {

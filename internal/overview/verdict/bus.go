@@ -276,6 +276,37 @@ func clocksApart(j *judge, r rule) []overview.Problem {
 	})
 }
 
+// credentialsRefused leaves out the requests without credentials, which ask for a challenge.
+func credentialsRefused(j *judge, r rule) []overview.Problem {
+	rate := j.ofWeb(func(p overview.Process) float64 { return p.Refused })
+	return one(rate > r.Above, func() overview.Problem {
+		return overview.Problem{
+			Title: "Many requests have wrong credentials.",
+			Detail: fmt.Sprintf("%.0f a second get 401. A client has a token that was removed or is mistyped, or secrets are being guessed. "+
+				`The log of web says where they come from: look for "refused credentials".`, rate),
+		}
+	})
+}
+
+func requestsThrottled(j *judge, r rule) []overview.Problem {
+	rate := j.ofWeb(func(p overview.Process) float64 { return p.Throttled })
+	return one(rate > r.Above, func() overview.Problem {
+		return overview.Problem{
+			Title: "Many requests are turned away.",
+			Detail: fmt.Sprintf("%.0f a second get 429: they have wrong credentials too often, or a client sends more at once than it may. "+
+				"The metric routemaster_http_requests_total says to which routes.", rate),
+		}
+	})
+}
+
+// ofWeb is the sum of a figure of all processes.
+func (j *judge) ofWeb(figure func(overview.Process) float64) (sum float64) {
+	for _, p := range j.Processes {
+		sum += figure(p)
+	}
+	return sum
+}
+
 func versionsDiffer(j *judge, _ rule) []overview.Problem {
 	processes := map[string]int{}
 	var versions []string

@@ -211,6 +211,10 @@ func TestProblemsOfTheBus(t *testing.T) {
 			"Events may have been delivered twice.", agoTime(10), []part{{1, point{overview.Scrubbed: 4}}, {59, point{}}}, nil},
 		{"clocks-apart", "Compared with the clock of Redis, a worker is 12 s ahead and a web is 5.1 s behind. Such a process goes by the clock of Redis, " +
 			"and requeues no jobs of dead workers. Synchronize the clocks.", overview.Time{}, nil, func(s *overview.Sample) { s.Processes[0].Ahead, s.Processes[1].Ahead = 12_000, -5_100 }},
+		{"credentials-refused", "8 a second get 401. A client has a token that was removed or is mistyped, or secrets are being guessed. " +
+			`The log of web says where they come from: look for "refused credentials".`, overview.Time{}, nil, func(s *overview.Sample) { s.Processes[0].Refused, s.Processes[1].Refused = 0.5, 7.4 }},
+		{"requests-throttled", "2 a second get 429: they have wrong credentials too often, or a client sends more at once than it may. " +
+			"The metric routemaster_http_requests_total says to which routes.", overview.Time{}, nil, func(s *overview.Sample) { s.Processes[1].Throttled = 1.6 }},
 		{"versions-differ", "1.2 (1 process) and 1.3 (1 process). Expected only during an update.", overview.Time{}, nil,
 			func(s *overview.Sample) { s.Processes[0].Version, s.Processes[1].Version = "1.3", "1.2" }},
 	} {
@@ -248,6 +252,7 @@ func TestWhatIsNoProblemYet(t *testing.T) {
 		"paused for a moment":             at(0, overview.SubscriberState{Queued: 7, Paused: after(9), OldestAt: after(-60)}),
 		"busy for a moment":               {At: start, Processes: []overview.Process{worker}, Queues: []overview.Queue{{Name: "main", Instant: 9}}},
 		"no memory is known":              {At: start, Memory: &overview.Memory{Used: 5}},
+		"one wrong token a second":        {At: start, Processes: []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: start}, Refused: 1, Throttled: 1}, worker}},
 		"a clock that is nearly right":    {At: start, Processes: []overview.Process{{Kind: "worker", SeenAt: overview.Time{Time: start}, Ahead: -4_999}}},
 		"a job type that does not wait":   {At: start, JobTypes: []overview.JobTypeState{{Name: "ship", Paused: true}}},
 		"a machine that has moved things": {At: start, Machines: []overview.MachineState{{Name: "trial", Unpublished: 7}}},

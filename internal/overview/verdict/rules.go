@@ -63,6 +63,8 @@ var rules = []rule{
 	{Name: "jobs-grow-old", Severity: overview.Warning, Above: 300, Alert: "RoutemasterJobsGrowOld", find: jobsGrowOld},
 	{Name: "jobs-failed", Severity: overview.Warning, Alert: "RoutemasterJobsFailed", find: jobsFailed},
 	{Name: "jobs-expired", Severity: overview.Warning, Alert: "RoutemasterJobsExpired", find: jobsExpired},
+	{Name: "credentials-refused", Severity: overview.Warning, Above: 1, find: credentialsRefused},
+	{Name: "requests-throttled", Severity: overview.Warning, Above: 1, find: requestsThrottled},
 	{Name: "dead-letters", Severity: overview.Note, find: deadLetters},
 	{Name: "worker-died", Severity: overview.Note, Over: 15 * time.Minute, find: workerDied},
 	{Name: "clocks-apart", Severity: overview.Note, Above: 5, find: clocksApart},

@@ -9,8 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5/middleware"
-
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/auth"
 )
 
@@ -22,7 +21,35 @@ type requestInfo struct {
 	id [1]string
 	// client is who sent the request, set by [Service.Authenticate].
 	client auth.Client
+	// response is what [Service.Observe] has the handlers answer with.
+	response observedResponse
 }
+
+// observedResponse notes the status of a response, 0 while there is none.
+type observedResponse struct {
+	http.ResponseWriter
+	status int
+}
+
+func (o *observedResponse) WriteHeader(status int) {
+	if o.status == 0 {
+		o.status = status
+	}
+	o.ResponseWriter.WriteHeader(status)
+}
+
+func (o *observedResponse) Write(b []byte) (int, error) {
+	if o.status == 0 {
+		o.status = http.StatusOK
+	}
+	return o.ResponseWriter.Write(b)
+}
+
+// Unwrap is for [http.ResponseController].
+func (o *observedResponse) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// Flush is part of [http.Flusher].
+func (o *observedResponse) Flush() { _ = http.NewResponseController(o.ResponseWriter).Flush() }
 
 type requestInfoKey struct{}
 
@@ -43,23 +70,30 @@ var serverHeader = []string{"routemaster"}
 
 // Identify gives every request an ID.
 func Identify(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, identified(w, r)) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r, _ = identified(w, r)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // identified returns a request with its ID, which the response gets, too.
-func identified(w http.ResponseWriter, r *http.Request) *http.Request {
+func identified(w http.ResponseWriter, r *http.Request) (*http.Request, *requestInfo) {
 	info := &requestInfo{Context: r.Context(), id: [1]string{chooseID(r)}}
 	header := w.Header()
 	header[requestIDHeader] = info.id[:]
 	header["Server"] = serverHeader
-	return r.WithContext(info)
+	return r.WithContext(info), info
 }
 
-// Observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
-// to nothing, since every publish passes here.
+// Observe gives every request an ID, counts it, logs it at DEBUG, and traces it. It does little
+// unless these are on, and allocates nothing but the ID and its context: every publish passes here.
 func (s *Service) Observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = identified(w, r)
+		start := time.Now()
+		r, info := identified(w, r)
+		info.response.ResponseWriter = w
+		w = &info.response
+		defer s.observed(r, info, start) // also when the handler aborts the connection
 		if s.Tracer != nil || s.Log.Enabled(r.Context(), slog.LevelDebug) {
 			s.serveObserved(next, w, r)
 			return
@@ -68,26 +102,37 @@ func (s *Service) Observe(next http.Handler) http.Handler {
 	})
 }
 
+// observed counts a request that was answered. What a handler does not answer gets 200, unless the
+// client has left.
+func (s *Service) observed(r *http.Request, info *requestInfo, start time.Time) {
+	status := info.response.status
+	if status == 0 && r.Context().Err() == nil {
+		status = http.StatusOK
+	}
+	s.Recorder.Requested(telemetry.HTTPRequest{
+		Method: r.Method, Route: routeOf(r), Status: status, Credentials: r.Header["Authorization"] != nil, Duration: time.Since(start),
+	})
+}
+
 // serveObserved serves a request, then logs and traces it. It names the route instead of the path,
 // which may contain a token.
 func (s *Service) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	start := s.Now()
+	start, response := s.Now(), &requestInfoOf(r).response
 	ctx, span := s.Tracer.StartRequest(r.Context(), r.Header)
 	if span != nil {
 		r = r.WithContext(ctx)
 	}
-	response := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 	defer func() { // also when the handler aborts the connection
-		fields := append(requestFields(r), slog.Int("status", response.Status()))
+		fields := append(requestFields(r), slog.Int("status", response.status))
 		failure := ""
-		if response.Status() >= http.StatusInternalServerError {
-			failure = http.StatusText(response.Status())
+		if response.status >= http.StatusInternalServerError {
+			failure = http.StatusText(response.status)
 		}
 		span.End(r.Method+" "+routeOf(r), failure, fields...)
 		s.Log.LogAttrs(r.Context(), slog.LevelDebug, "request served",
 			append(fields, slog.Duration("duration", s.Now().Sub(start).Round(time.Microsecond)))...)
 	}()
-	next.ServeHTTP(response, r)
+	next.ServeHTTP(w, r)
 }
 
 // routeOf returns the pattern of a request's route, empty if there is none.

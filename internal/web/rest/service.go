@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"routemaster/internal/activity"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
@@ -22,6 +23,8 @@ type Service struct {
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
 	Tracer *tracing.Tracer
+	// Recorder, if given, counts the requests.
+	Recorder *telemetry.Recorder
 	// Activity keeps the changes that root makes, or somebody in the console.
 	Activity *activity.Log
 	Now      func() time.Time
