@@ -121,7 +121,7 @@ func TestANewBusHasLostNothing(t *testing.T) {
 // TestARestartedRedis restarts one that keeps its data, and one that does not.
 func TestARestartedRedis(t *testing.T) {
 	for _, keeps := range []string{"yes", "no"} {
-		server := rdbtest.Real(t, "--appendonly", keeps)
+		server := rdbtest.Real(t, "--appendonly", keeps, "--appendfsync", "always")
 		w := &watched{Partition: server.Open(t).Partition("rm:"), t: t}
 		one := w.process()
 		server.Kill(t)

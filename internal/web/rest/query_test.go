@@ -14,7 +14,7 @@ func TestAllowQuery(t *testing.T) {
 	serve := func(query string, names ...string) int {
 		w := httptest.NewRecorder()
 		done := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-		AllowQuery(names...)(done).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x"+query, nil))
+		Identify(AllowQuery(names...)(done)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x"+query, nil))
 		return w.Code
 	}
 	for _, query := range []string{"", "?", "?a=1", "?b=&a=%20"} {
