@@ -19,7 +19,8 @@ const (
 	// maxBody is the maximum size of a body with metadata, in bytes: a character of one byte may be
 	// sent as an escape of six.
 	maxBody = 6*machines.MaxMetadata + 4<<10
-	// A list has at most maxPage elements, and defaultPage unless the request says.
+	// A page of a list has at most maxPage elements; one of a history has defaultPage unless the
+	// request says.
 	maxPage     = 1000
 	defaultPage = 100
 	// A request waits for its label to rest for at most maxWait, and for defaultWait unless it says.
@@ -27,46 +28,49 @@ const (
 	defaultWait = time.Second
 )
 
-type labelListView struct {
-	Labels []listedView `json:"labels"`
-	// Create is the path of a label: a link template.
-	Create string `json:"create"`
-}
-
 type listedView struct {
 	Name  machines.LabelName `json:"name"`
 	State machines.StateName `json:"state"`
 }
 
-// getLabels lists labels of a machine, by name.
+// getLabels lists labels of a machine, by name: a page if the request has a limit, else all, as
+// existing clients expect it. The response also has the path of a label, a link template.
 func (h *Handlers) getLabels(w http.ResponseWriter, r *http.Request) {
-	view, err := h.listLabels(w, r)
-	h.RespondJSON(w, r, view, err)
+	create := labelsPath(machineParam(r)) + "/:name"
+	h.RespondListWithin(w, r, "labels", "create", create, func(l *rest.List) error { return h.listLabels(w, r, l) })
 }
 
-func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request) (view labelListView, err error) {
+func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request, l *rest.List) error {
 	q := rest.ReadQuery(r)
 	filter := labelstore.Filter{
 		State: machines.StateName(q.Get("state")), Errored: isTrue(q, "errored"),
-		After: machines.LabelName(q.Get("cursor")), Limit: int(q.Integer("limit", 1, maxPage, defaultPage)),
+		After: machines.LabelName(q.Get("cursor")), Limit: int(q.Integer("limit", 1, maxPage, maxPage)),
 	}
 	if err := q.Err(); err != nil {
-		return view, err
+		return err
 	}
 	m, _, err := machine(r, h.stores)
 	if err != nil {
-		return view, err
+		return err
 	}
-	list, next, err := h.stores.List(r.Context(), m.Name, filter)
-	if err != nil {
-		return view, err
+	for {
+		list, next, err := h.stores.List(r.Context(), m.Name, filter)
+		if err != nil {
+			return err
+		}
+		if q.Has("limit") {
+			rest.SetNext(w, r, "cursor", string(next))
+			next = ""
+		}
+		views := make([]listedView, len(list))
+		for i, label := range list {
+			views[i] = listedView{label.Name, label.State}
+		}
+		if err := l.Add(views); err != nil || next == "" {
+			return err
+		}
+		filter.After = next
 	}
-	view = labelListView{Labels: []listedView{}, Create: labelsPath(m.Name) + "/:name"}
-	for _, l := range list {
-		view.Labels = append(view.Labels, listedView{l.Name, l.State})
-	}
-	rest.SetNext(w, r, "cursor", string(next))
-	return view, nil
 }
 
 // machine returns the machine of a request, and the definitions that it is from: those of the bus,

@@ -135,6 +135,32 @@ func TestListsOfLabels(t *testing.T) {
 	})
 }
 
+// TestAListWithoutALimitHasAllLabels, over more than one page that Redis is asked for.
+func TestAListWithoutALimitHasAllLabels(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.apply(a.journey())
+	var want []string
+	for i := range 1001 {
+		want = append(want, fmt.Sprintf("%04d", i))
+		a.require(201, "POST", labels+want[i]+"?wait=0", `{"metadata":{}}`)
+	}
+	got := a.Do(alice, "GET", "/state-machines/journey/labels?state=start", "")
+	require.Equal(t, 200, got.Status, got.Body)
+	assert.Empty(t, got.Header.Get("Link"))
+	list := decode[struct {
+		Labels []struct{ Name, State string }
+		Create string
+	}](a, got.Body)
+	var names []string
+	for _, l := range list.Labels {
+		names = append(names, l.Name)
+	}
+	assert.Equal(t, want, names)
+	assert.Equal(t, "/state-machines/journey/labels/:name", list.Create)
+	a.require(404, "GET", "/state-machines/none/labels", "")
+	a.require(400, "GET", "/state-machines/journey/labels?limit=0", "")
+}
+
 // TestARequestWaitsForTheRun has workers work while a request waits.
 func TestARequestWaitsForTheRun(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {

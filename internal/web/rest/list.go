@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store/stats"
@@ -30,6 +31,8 @@ func ReadPage(r *http.Request) (page stats.Page, err error) {
 type List struct {
 	w     http.ResponseWriter
 	begun bool
+	// before and after are what the response has around the elements.
+	before, after string
 }
 
 // Add sends some elements. Views is a slice of anything that encodes as JSON.
@@ -45,7 +48,7 @@ func (l *List) Add(views any) error {
 	separator := ","
 	if !l.begun {
 		l.begin()
-		separator = "["
+		separator = l.before
 	}
 	_, err := l.w.Write(append([]byte(separator), elements...))
 	return err
@@ -62,7 +65,21 @@ func (l *List) begin() {
 // If a part of the list has been sent by then, the connection is aborted, so that nobody takes that
 // part for the whole list.
 func (s *Service) RespondList(w http.ResponseWriter, r *http.Request, read func(*List) error) {
-	l := &List{w: w}
+	s.respondList(r, &List{w: w, before: "[", after: "]\n"}, read)
+}
+
+// RespondListWithin is [Service.RespondList] for a list that is the first member of an object, which
+// has another after it.
+func (s *Service) RespondListWithin(w http.ResponseWriter, r *http.Request, name, other string, value any, read func(*List) error) {
+	var text bytes.Buffer
+	if err := newEncoder(&text).Encode(map[string]any{other: value}); err != nil {
+		s.Fail(w, r, err)
+		return
+	}
+	s.respondList(r, &List{w: w, before: `{"` + name + `":[`, after: "]," + strings.TrimPrefix(text.String(), "{")}, read)
+}
+
+func (s *Service) respondList(r *http.Request, l *List, read func(*List) error) {
 	err := read(l)
 	switch {
 	case err != nil && l.begun:
@@ -71,13 +88,13 @@ func (s *Service) RespondList(w http.ResponseWriter, r *http.Request, read func(
 		}
 		panic(http.ErrAbortHandler)
 	case err != nil:
-		s.Fail(w, r, err)
+		s.Fail(l.w, r, err)
 		return
 	}
-	end := "]\n"
+	end := l.after
 	if !l.begun {
 		l.begin()
-		end = "[]\n"
+		end = l.before + end
 	}
-	_, _ = w.Write([]byte(end)) // an error means that the client is gone
+	_, _ = l.w.Write([]byte(end)) // an error means that the client is gone
 }
