@@ -71,6 +71,7 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	log := logs.New(stderr, config.LogLevel, config.LogJSON)
 	defer logs.Flush(log)
 	warnOfUnknown(log, lookup, file)
+	warnOfUnusedKeys(log, lookup)
 	err = run(ctx, config, log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped before it had begun
 		return nil

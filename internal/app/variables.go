@@ -43,6 +43,35 @@ func unknownVariables(names []string, lookup func(name string) string) (unknown 
 	return slices.Compact(unknown)
 }
 
+// unusedKeys are variables of the Ruby original that hold keys of services, which it sent to by
+// itself: what takes their place, and the variables of which one is set where that was done.
+var unusedKeys = []struct {
+	name, instead string
+	done          []string
+}{
+	{"DATADOG_API_KEY", datadogInstead, datadogAgentVariables},
+	{"DATADOG_APP_KEY", datadogInstead, datadogAgentVariables},
+	{"HONEYBADGER_API_KEY", "EXCEPTION_SERVICE=honeybadger and EXCEPTION_SERVICE_URL=https://API_KEY@api.honeybadger.io", exceptionVariables},
+	{"NEW_RELIC_LICENSE_KEY", "EXCEPTION_SERVICE=new_relic and EXCEPTION_SERVICE_URL=https://LICENSE_KEY@collector.newrelic.com", exceptionVariables},
+}
+
+const datadogInstead = "METRIC_COLLECTION_SERVICE=datadog and DD_AGENT_HOST, the host of a Datadog agent, which has the key"
+
+var (
+	datadogAgentVariables = []string{"DD_AGENT_HOST", "DD_DOGSTATSD_URL"}
+	exceptionVariables    = []string{"EXCEPTION_SERVICE_URL"}
+)
+
+// warnOfUnusedKeys logs the keys for which nothing was set that is used here, without their values.
+func warnOfUnusedKeys(log *slog.Logger, lookup func(name string) string) {
+	isSet := func(name string) bool { return lookup(name) != "" }
+	for _, key := range unusedKeys {
+		if isSet(key.name) && !slices.ContainsFunc(key.done, isSet) {
+			log.Warn("key not used", "variable", key.name, "instead", key.instead)
+		}
+	}
+}
+
 // warnOfUnknown logs the settings that nothing reads, without their values, which may be secret.
 func warnOfUnknown(log *slog.Logger, lookup func(name string) string, file map[string]string) {
 	var names []string

@@ -2,6 +2,7 @@ package app
 
 import (
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -32,6 +33,29 @@ func TestUnknownVariablesAreNamedWithTheNearest(t *testing.T) {
 		{"ROUTEMASTER_REDIS_ULR", "ROUTEMASTER_REDIS_URL"},
 		{"ROUTEMASTER_WORKER_THREAD", "ROUTEMASTER_WORKER_THREADS"},
 	}, unknownVariables(names, func(name string) string { return values[name] }))
+}
+
+func TestKeysOfTheOriginalAreNamedWithWhatToSet(t *testing.T) {
+	warned := func(values map[string]string) string {
+		var log strings.Builder
+		warnOfUnusedKeys(slog.New(slog.NewTextHandler(&log, nil)), func(name string) string { return values[name] })
+		assert.NotContains(t, log.String(), "secret")
+		return log.String()
+	}
+	assert.Empty(t, warned(nil))
+	all := warned(map[string]string{
+		"DATADOG_API_KEY": "secret", "DATADOG_APP_KEY": "secret", "HONEYBADGER_API_KEY": "secret", "NEW_RELIC_LICENSE_KEY": "secret",
+		"METRIC_COLLECTION_SERVICE": "datadog",
+	})
+	for variable, instead := range map[string]string{
+		"DATADOG_API_KEY": "DD_AGENT_HOST", "DATADOG_APP_KEY": "DD_AGENT_HOST", "HONEYBADGER_API_KEY": "EXCEPTION_SERVICE=honeybadger",
+		"NEW_RELIC_LICENSE_KEY": "EXCEPTION_SERVICE=new_relic",
+	} {
+		assert.Regexp(t, `(?m)^.*level=WARN msg="key not used" variable=`+variable+` instead=".*`+instead+`.*$`, all)
+	}
+	assert.Empty(t, warned(map[string]string{
+		"DATADOG_API_KEY": "secret", "DD_AGENT_HOST": "agent", "HONEYBADGER_API_KEY": "secret", "EXCEPTION_SERVICE_URL": "https://secret@x.example",
+	}), "what takes their place is set")
 }
 
 // TestEveryVariableInTheSourcesIsKnown keeps the list true when a program reads a new one.

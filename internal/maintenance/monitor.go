@@ -60,8 +60,11 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 	if err == nil {
 		err = m.service.Send(ctx, measures)
 	}
-	if err != nil && !m.failing {
+	switch {
+	case err != nil && !m.failing:
 		m.log.Warn("metrics cannot be sent", "error", err)
+	case err == nil && m.failing:
+		m.log.Info("metrics are sent again")
 	}
 	m.failing = err != nil
 	return queue.Done

@@ -1,11 +1,14 @@
 package metricservice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/DataDog/datadog-go/v5/statsd"
@@ -30,13 +33,17 @@ func (d *datadog) Send(ctx context.Context, measures []Measure) (err error) {
 	if err != nil {
 		return err
 	}
-	client, err := statsd.New(address,
+	var failed failure
+	client, err := statsd.New(address, statsd.WithErrorHandler(failed.note),
 		statsd.WithTags(d.tags), statsd.WithoutTelemetry(), statsd.WithoutOriginDetection(),
 		statsd.WithoutClientSideAggregation(), statsd.WithWriteTimeout(writeTimeout), statsd.WithConnectTimeout(writeTimeout))
 	if err != nil {
 		return fmt.Errorf("the Datadog agent: %w", err)
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() // it sends what is buffered
+	answers := probe(address)
+	defer func() { // closing sends what is buffered
+		err = cmp.Or(errors.Join(err, client.Close()), failed.get(), answers())
+	}()
 	for _, m := range measures {
 		name := m.Name
 		if !m.Verbatim {
@@ -52,6 +59,42 @@ func (d *datadog) Send(ctx context.Context, measures []Measure) (err error) {
 		}
 	}
 	return nil
+}
+
+// failure is the first error of several, which may come from several goroutines.
+type failure struct{ first atomic.Pointer[error] }
+
+func (f *failure) note(err error) { f.first.CompareAndSwap(nil, &err) }
+
+func (f *failure) get() error {
+	if first := f.first.Load(); first != nil {
+		return *first
+	}
+	return nil
+}
+
+// refusalTimeout is how long a host may take to say that nothing listens on a port.
+const refusalTimeout = 20 * time.Millisecond
+
+// probe sends an empty datagram, which agents ignore, and returns a function that fails if its host
+// has answered that nothing listens there. Of what is sent by UDP, nothing else tells that.
+func probe(address string) (answers func() error) {
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		return func() error { return nil } // a unix URL, or the client's error says why
+	}
+	_, err = conn.Write(nil)
+	return func() error {
+		defer conn.Close()
+		if err == nil {
+			_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout))
+			_, err = conn.Read(make([]byte, 1))
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("no Datadog agent listens: %w", err)
+		}
+		return nil
+	}
 }
 
 // resolve looks up an agent's host. The client would do so itself, but without a timeout.

@@ -68,8 +68,8 @@ func (s *Service) RespondList(w http.ResponseWriter, r *http.Request, read func(
 	s.respondList(r, &List{w: w, before: "[", after: "]\n"}, read)
 }
 
-// RespondListWithin is [Service.RespondList] for a list that is the first member of an object, which
-// has another after it.
+// RespondListWithin is [Service.RespondList] for a list that is the first member of an object,
+// which has another after it.
 func (s *Service) RespondListWithin(w http.ResponseWriter, r *http.Request, name, other string, value any, read func(*List) error) {
 	var text bytes.Buffer
 	if err := newEncoder(&text).Encode(map[string]any{other: value}); err != nil {
