@@ -170,6 +170,17 @@ func TestBooleanConditions(t *testing.T) {
 	}
 }
 
+// TestPlainScalars are those that YAML 1.1, which the original reads, takes for something else.
+func TestPlainScalars(t *testing.T) {
+	for text, want := range map[string]any{
+		"1e3": json.Number("1e3"), "0o17": json.Number("15"), "08": json.Number("8"), "12:30": "12:30", "2026-01-31": "2026-01-31", "'08'": "08",
+	} {
+		d := load(t, "state_machines: {m: {states: [{gate: g, exit_condition: true, next: {type: context, path: metadata.x, "+
+			"default: g, destinations: [{state: g, value: "+text+"}]}}]}}")
+		assert.Equal(t, want, d.Machines[0].States[0].Next.Destinations[0].Value, text)
+	}
+}
+
 func TestPublisher(t *testing.T) {
 	m := load(t, `state_machines: {m: {publish: {topic: t, url: "https://a.example/<label>", publisher: accounts}, states: [{gate: g, exit_condition: true}]}}`)
 	assert.EqualValues(t, "accounts", m.Machine("m").Publish.Publisher)
