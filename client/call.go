@@ -15,6 +15,8 @@ type Request struct {
 	// Text, unless nil, is sent instead of a Body, as it is; Kind is its media type.
 	Text []byte
 	Kind string
+	// IdempotencyKey, unless empty, has the bus do the same again only once.
+	IdempotencyKey string
 	// NoRetry is set if a second request could have a second effect.
 	NoRetry bool
 }
@@ -38,7 +40,7 @@ func (c *Client) Call(ctx context.Context, r Request, into any) (got Response, e
 		}
 	}
 	err = c.call(ctx, request{
-		method: r.Method, path: r.Path, operation: r.Operation, body: body, kind: r.Kind, noRetry: r.NoRetry, response: &got,
+		method: r.Method, path: r.Path, operation: r.Operation, body: body, kind: r.Kind, key: r.IdempotencyKey, noRetry: r.NoRetry, response: &got,
 	}, into)
 	return got, err
 }

@@ -115,7 +115,8 @@ func (j *Jobs) Cancel(ctx context.Context, name, id string) (inProgress bool, er
 }
 
 // Replay enqueues a copy, with another id and all attempts, of a job that is in progress or has
-// ended: 400 if it is queued. The request is not sent again when its response was lost.
+// ended: 400 if it is queued. Each call makes one copy, also if its response was lost and it was
+// sent again.
 func (j *Jobs) Replay(ctx context.Context, id string) (replayed Job, err error) {
 	return j.replay(ctx, id, "/v1/jobs/"+url.PathEscape(id))
 }
@@ -127,7 +128,7 @@ func (j *Jobs) ReplayOf(ctx context.Context, name, id string) (replayed Job, err
 
 func (j *Jobs) replay(ctx context.Context, id, path string) (replayed Job, err error) {
 	path += "/replay"
-	err = j.call(ctx, client.Request{Operation: "replay job " + id, Method: http.MethodPost, Path: path, NoRetry: true}, &replayed)
+	err = j.call(ctx, client.Request{Operation: "replay job " + id, Method: http.MethodPost, Path: path, IdempotencyKey: rand.Text()}, &replayed)
 	return replayed, err
 }
 

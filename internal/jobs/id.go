@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"routemaster/internal/bus"
 )
 
 // ID is a job's: a UUID in its canonical form, in lower case.
@@ -49,6 +51,15 @@ var scheduled = uuid.MustParse("0e4a1c5e-7c1b-5d3c-9a52-6b1f6a3f8f21")
 // epoch: always the same one, so that it is enqueued once.
 func ScheduledID(name TypeName, ms int64) ID {
 	return ID(uuid.NewSHA1(scheduled, fmt.Appendf(nil, "%s@%d", name, ms)).String())
+}
+
+// replayed is the namespace of the ids of jobs that are replayed with an idempotency key.
+var replayed = uuid.MustParse("7b0c1f4e-52a8-5c0e-8d6f-3e9a4d2b7c15")
+
+// ReplayedID is the id of the copy that a client makes of a job with an idempotency key: always the
+// same one, so that the copy is made once.
+func ReplayedID(client bus.ClientName, of ID, key string) ID {
+	return ID(uuid.NewSHA1(replayed, fmt.Appendf(nil, "%s %s %s", client, of, key)).String())
 }
 
 // String is the id as clients see it.

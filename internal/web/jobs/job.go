@@ -116,9 +116,13 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = h.RefuseBody(w, r)
 	}
+	var copied jobs.ID
+	if err == nil {
+		copied, err = copyID(r, id)
+	}
 	var job jobs.Job
 	if err == nil {
-		job, err = h.stores.For(clientOf(r)).Replay(r.Context(), nameParam(r), id, jobs.NewID(), h.Now())
+		job, err = h.stores.For(clientOf(r)).Replay(r.Context(), nameParam(r), id, copied, h.Now())
 		h.count(telemetry.Replay, job.Status, err)
 	}
 	if err != nil {
@@ -127,6 +131,16 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 	}
 	h.LogChange(r, "a job was replayed", jobField(id), slog.String("new", job.ID.String()))
 	rest.WriteJSON(w, http.StatusCreated, viewJob(r, job))
+}
+
+// copyID is the id for the copy of a job: with an idempotency key the same as in earlier requests
+// of the client for this job. So the key is remembered for as long as the copy is kept.
+func copyID(r *http.Request, of jobs.ID) (jobs.ID, error) {
+	key, err := rest.IdempotencyKey(r)
+	if err != nil || key == "" {
+		return jobs.NewID(), err
+	}
+	return jobs.ReplayedID(rest.Caller(r).PublicName(), of, key), nil
 }
 
 // deleteJob cancels a job: with 204, or with 202 if its service has it and may do the work all the

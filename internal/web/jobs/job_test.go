@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"encoding/json"
 	"io"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/web/webtest"
 )
 
 func stringReader(text string) io.Reader { return strings.NewReader(text) }
@@ -58,6 +60,53 @@ func TestAJobIsLookedUp(t *testing.T) {
 		a.refuse("GET", "/v1/jobs/job_x", "", 400, "invalid_uuid")
 		a.refuse("GET", "/v1/jobs/ship/random_id", "", 404, "not_found")
 		a.refuse("GET", path+"?x=1", "", 400, "invalid_request")
+		storetest.RequireAllSound(t, a.Stores)
+	})
+}
+
+// TestAReplayWithAKeyIsMadeOnce, however often its request is sent; another key, client or job
+// makes another.
+func TestAReplayWithAKeyIsMadeOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		for _, n := range []int{1, 2} {
+			a.put("ship", n)
+			a.fetch("ship")
+			a.require(200, "POST", "/v1/jobs/ship/"+jobID(n), `{"status":"failed","attempt":3,"retryable":false}`)
+		}
+		replay := func(status int, who, path string, keys ...string) (copied job) {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/jobs/"+path+"/replay", nil)
+			a.Authorize(r, who)
+			for _, key := range keys {
+				r.Header.Add("Idempotency-Key", key)
+			}
+			w := httptest.NewRecorder()
+			a.Handler.ServeHTTP(w, r)
+			require.Equal(t, status, w.Code, w.Body)
+			webtest.RequireDocumented(t, r, "", w)
+			if status == 201 {
+				require.NoError(t, json.Unmarshal(w.Body.Bytes(), &copied))
+			}
+			return copied
+		}
+		first := replay(201, alice, "ship/"+jobID(1), "key")
+		assert.Equal(t, first, replay(201, alice, "ship/"+jobID(1), "key"))
+		assert.Equal(t, first, replay(201, alice, jobID(1), "key"))
+		ids := map[string]bool{first.ID: true}
+		for _, other := range []job{
+			replay(201, alice, "ship/"+jobID(1), "another"), replay(201, bob, "ship/"+jobID(1), "key"),
+			replay(201, alice, "ship/"+jobID(2), "key"), replay(201, alice, "ship/"+jobID(1)), replay(201, alice, "ship/"+jobID(1)),
+		} {
+			assert.False(t, ids[other.ID])
+			ids[other.ID] = true
+		}
+		assert.Len(t, a.list("/v1/jobs"), 6)
+		a.fetch("ship")
+		a.require(200, "POST", "/v1/jobs/ship/"+first.ID, `{"status":"succeeded","attempt":3}`)
+		assert.Equal(t, "succeeded", replay(201, alice, "ship/"+jobID(1), "key").Status, "also if it has ended")
+		replay(400, alice, "ship/"+jobID(1), "one", "two")
+		replay(400, alice, "ship/"+jobID(1), "not visible")
 		storetest.RequireAllSound(t, a.Stores)
 	})
 }

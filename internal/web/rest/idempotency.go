@@ -16,16 +16,16 @@ const maxIdempotencyKey = 128
 // key is to be remembered: for the fallback if the request does not say. Two requests are the same
 // if they have the same path and body, the text. The error is a [bus.Invalid].
 func ReadIdempotencyKey(r *http.Request, text []byte, fallback time.Duration) (*bus.IdempotencyKey, error) {
-	values, ttls := r.Header.Values("Idempotency-Key"), r.Header.Values("Idempotency-Expires-In")
-	if len(values) == 0 {
+	key, err := IdempotencyKey(r)
+	if err != nil {
+		return nil, err
+	}
+	ttls := r.Header.Values("Idempotency-Expires-In")
+	if key == "" {
 		if len(ttls) > 0 {
 			return nil, bus.Invalidf("", "the Idempotency-Expires-In header is of use only beside an Idempotency-Key; send both or neither")
 		}
 		return nil, nil
-	}
-	key := values[0]
-	if len(values) != 1 || !isVisible(key, maxIdempotencyKey) {
-		return nil, bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxIdempotencyKey)
 	}
 	ttl, err := readIdempotencyTTL(ttls, fallback)
 	if err != nil {
@@ -35,6 +35,19 @@ func ReadIdempotencyKey(r *http.Request, text []byte, fallback time.Duration) (*
 	digest.Write([]byte(r.URL.Path + "\n"))
 	digest.Write(text)
 	return &bus.IdempotencyKey{Key: key, Digest: string(digest.Sum(nil)), TTL: ttl}, nil
+}
+
+// IdempotencyKey reads the header of this name alone; it is empty if the request has none. The
+// error is a [bus.Invalid].
+func IdempotencyKey(r *http.Request) (string, error) {
+	values := r.Header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	if len(values) != 1 || !isVisible(values[0], maxIdempotencyKey) {
+		return "", bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxIdempotencyKey)
+	}
+	return values[0], nil
 }
 
 // readIdempotencyTTL reads the values of the Idempotency-Expires-In header, in s.

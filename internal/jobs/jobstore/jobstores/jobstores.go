@@ -117,6 +117,9 @@ func (s *Stores) Job(ctx context.Context, name jobs.TypeName, id jobs.ID) (jobs.
 func (s *Stores) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
 	if name == "" && len(s.all) > 1 {
 		job, err := s.Job(ctx, "", id)
+		if errors.Is(err, jobs.ErrUnknownJob) { // it may have gone since the copy was made
+			job, err = s.Job(ctx, "", copied)
+		}
 		if err != nil {
 			return jobs.Job{}, err
 		}

@@ -1,9 +1,16 @@
--- Enqueues a copy of a job that is in progress or archived. It shares the data of that.
+-- Enqueues a copy of a job that is in progress or archived. It shares the data of that. If the copy
+-- is there, it stays as it is.
 --
 -- ARGV     1 namespace, 2 id, 3 type, may be empty, 4 id of the copy, 5 now (µs), 6 the client, ''
 --          for root
 -- Returns  {1, the copy, as show_job}; {0, 'unknown'}; {0, 'not client'}; {0, 'queued'};
 --          {0, 'unknown type'}; {0, 'account full', ...}: the account of the type's owner
+local done = read_job(ARGV[4])
+if done then
+  if ARGV[3] ~= '' and done.type ~= ARGV[3] then return { 0, 'unknown' } end
+  if is_for_others(done.type, ARGV[6]) then return { 0, 'not client' } end
+  return { 1, show_job(ARGV[4]) }
+end
 local job, now = read_job(ARGV[2]), tonumber(ARGV[5])
 if not job or redis.call('EXISTS', data_of(job)) == 0
   or (ARGV[3] ~= '' and job.type ~= ARGV[3]) then
