@@ -72,7 +72,6 @@ func TestAJobIsRefused(t *testing.T) {
 			{"/ship/" + jobID(1), ``, 400, "invalid_request", ""},
 			{"/ship/" + jobID(1), `{"data":`, 400, "invalid_request", ""},
 			{"/ship/" + jobID(1), `[]`, 400, "invalid_request", ""},
-			{"/ship/" + jobID(1), `{"data":1,"priority":1}`, 400, "invalid_request", "/priority"},
 			{"/ship/" + jobID(1), `{"run_after":"tomorrow"}`, 400, "invalid_request", "/run_after"},
 			{"/ship/" + jobID(1), `{"data":1,"expires_at":1}`, 400, "invalid_request", "/expires_at"},
 			{"/ship/" + jobID(1), `{"data":1,"expires_at":"0001-01-01T00:00:00Z"}`, 400, "invalid_request", "/expires_at"},

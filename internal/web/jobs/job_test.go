@@ -137,7 +137,7 @@ func TestAJobIsReplayed(t *testing.T) {
 		a.refuse("POST", "/v1/jobs/pay/"+jobID(1)+"/replay", "", 404, "job_not_found")
 		a.refuse("POST", "/v1/jobs/ship/"+jobID(2)+"/replay", "", 404, "not_found")
 		a.refuse("POST", "/v1/jobs/"+strings.TrimPrefix(jobID(1), "job_")+"/replay", "", 404, "not_found")
-		a.refuse("POST", short+"/replay", `{"again":true}`, 400, "invalid_request")
+		a.refuse("POST", short+"/replay", `[true]`, 400, "invalid_request")
 		assert.Len(t, a.list("/v1/jobs"), 3)
 		storetest.RequireAllSound(t, a.Stores)
 	})
