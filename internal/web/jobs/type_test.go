@@ -75,7 +75,7 @@ func TestATypeIsMadeAndShown(t *testing.T) {
 			empty := ""
 			assert.Equal(t, typeView{
 				Name: name, Strategy: "at_least_once", Attempts: 7, Concurrency: 3, URL: &empty, Timeout: 300_000,
-				Retention: 604_800, ScheduleData: json.RawMessage("null"), Owner: "alice",
+				Retention: 604_800, ScheduleData: json.RawMessage("null"), Causes: []string{}, Owner: "alice",
 				CreatedAt: now.Truncate(time.Microsecond), UpdatedAt: now.Truncate(time.Microsecond),
 			}, made)
 			for _, who := range []string{alice, bob, rootKey} {
