@@ -45,9 +45,15 @@ type Job struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// Deadline is when its service, which has it, has to report; else zero.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason is why an attempt failed, if it was not the service that said so.
-	Reason string          `json:"reason,omitzero"`
-	Data   json.RawMessage `json:"data"`
+	// Reason is why the last attempt failed or was put off: the error that the service has reported, or
+	// what else happened.
+	Reason string `json:"reason,omitzero"`
+	// EnqueuedAt is when the job was enqueued, StartedAt when its last attempt began, EndedAt when it
+	// ended; zero if that has not happened.
+	EnqueuedAt time.Time       `json:"enqueued_at"`
+	StartedAt  time.Time       `json:"started_at,omitzero"`
+	EndedAt    time.Time       `json:"ended_at,omitzero"`
+	Data       json.RawMessage `json:"data"`
 	// AutoID grows in the order of enqueueing.
 	AutoID int64 `json:"auto_id"`
 }
@@ -106,6 +112,30 @@ func (j *Jobs) JobOf(ctx context.Context, name, id string) (job Job, err error) 
 	return job, err
 }
 
+// Attempt is one time that a job was given to its service, or should have been.
+type Attempt struct {
+	// Attempt is how many attempts were left, this one included: what a report names.
+	Attempt int `json:"attempt"`
+	// BeganAt and EndedAt are zero if that is not known, or has not happened. Duration is the time
+	// between them.
+	BeganAt  time.Time               `json:"began_at,omitzero"`
+	EndedAt  time.Time               `json:"ended_at,omitzero"`
+	Duration subscriber.Milliseconds `json:"duration,omitzero"`
+	// Outcome is "succeeded", "failed", "held" if the service asked for time, or "in-progress".
+	Outcome string `json:"outcome"`
+	// Status is that of the service's answer to the bus, 0 for none; Error says why the attempt
+	// failed, and Excerpt is the beginning of the answer.
+	Status  int    `json:"status,omitzero"`
+	Error   string `json:"error,omitzero"`
+	Excerpt string `json:"excerpt,omitzero"`
+}
+
+// Attempts lists the last attempts at a job of a type, at most 20, the latest first.
+func (j *Jobs) Attempts(ctx context.Context, name, id string) (attempts []Attempt, err error) {
+	err = j.call(ctx, client.Request{Operation: "list attempts at job " + id, Method: http.MethodGet, Path: jobPath(name, id) + "/attempts"}, &attempts)
+	return attempts, err
+}
+
 // Cancel ends a job of a type: 409 if it has ended otherwise. It reports whether the job was in
 // progress: then its service has it, and may do the work all the same. If a response was lost that
 // is not known, and false.
@@ -139,6 +169,8 @@ type Report struct {
 	Succeeded bool
 	// Final means that a job that failed is not tried again.
 	Final bool
+	// Error says why it failed, in at most 4,096 bytes; more is cut.
+	Error string
 }
 
 // MarshalJSON writes the report as the bus takes it.
@@ -151,7 +183,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Status    string `json:"status"`
 		Attempt   int    `json:"attempt"`
 		Retryable bool   `json:"retryable"`
-	}{status, r.Attempt, !r.Final})
+		Error     string `json:"error,omitempty"`
+	}{status, r.Attempt, !r.Final, r.Error})
 }
 
 // Report reports on an attempt of a job: 409 if it is not the job's attempt any more. The same

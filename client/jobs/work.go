@@ -42,6 +42,8 @@ const (
 	// firstPause and maxPause are between requests that failed. The client has sent each again before.
 	firstPause = time.Second
 	maxPause   = 30 * time.Second
+	// maxError is how many bytes of an error the bus keeps.
+	maxError = 4096
 	// maxExtendInterval bounds how late a cancelled job is noticed.
 	maxExtendInterval = 10 * time.Second
 )
@@ -133,7 +135,12 @@ func (w *worker) do(stop context.Context, job Fetched, deadline time.Time) {
 		return // a report would be refused
 	}
 	_, final := errors.AsType[*finalError](err)
-	w.report(stop, job, Report{Attempt: job.Attempt, Succeeded: err == nil, Final: final}, deadline)
+	report := Report{Attempt: job.Attempt, Succeeded: err == nil, Final: final}
+	if err != nil {
+		report.Error = err.Error()
+		report.Error = report.Error[:min(len(report.Error), maxError)]
+	}
+	w.report(stop, job, report, deadline)
 }
 
 // extend moves the deadline of an attempt until the context is done, and returns the last. It

@@ -60,6 +60,11 @@ func TestAWorkerReportsWhatBecameOfJobs(t *testing.T) {
 		assert.Equal(t, want.status, job.Status)
 		assert.Equal(t, want.attempts, job.Attempts)
 	}
+	tries, err := j.Attempts(ctx, "ship", queued[2].ID)
+	require.NoError(t, err)
+	require.Len(t, tries, 1)
+	assert.Equal(t, []any{3, "failed", "never"}, []any{tries[0].Attempt, tries[0].Outcome, tries[0].Error})
+	assert.False(t, tries[0].EndedAt.Before(tries[0].BeganAt))
 }
 
 // TestAStoppedWorkerFinishes stops one that has a job in hand, for longer than its timeout.

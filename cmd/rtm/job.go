@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,9 +35,10 @@ func newJobShowCommand(bus *busFlags) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "show ID",
-		Short: "show a job: its status, its times and its data",
+		Short: "show a job: its status, its times, its data and its attempts",
 		Long: `Show a job, whether it has ended or not, as long as it is kept: as a table on a terminal, else a line for each, with name
-and value separated by a tab.`,
+and value separated by a tab. Behind the data are its last attempts, the latest first: with how many were left, when one began,
+how long it took, what came of it, and why. --json leaves them out.`,
 		Example:           "  rtm job show job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
 		Args:              jobIDs(1, 1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -46,6 +48,15 @@ and value separated by a tab.`,
 				return err
 			}
 			rows := jobDetails(job)
+			if !asJSON {
+				attempts, err := j.Attempts(cmd.Context(), job.Type, job.ID)
+				if err != nil {
+					return err
+				}
+				for _, a := range attempts {
+					rows = append(rows, []string{"attempt " + strconv.Itoa(a.Attempt), describeAttempt(a)})
+				}
+			}
 			return list{
 				json: asJSON, value: job, header: []string{"WHAT", "VALUE"}, rows: rows,
 				plain: func(w io.Writer) error { return lines(w, rows) },
@@ -68,7 +79,7 @@ func jobDetails(job jobs.Job) [][]string {
 	for _, at := range []struct {
 		name string
 		time time.Time
-	}{{created, job.CreatedAt}, {"updated", job.UpdatedAt}, {"run after", job.RunAfter}, {"expires", job.ExpiresAt}, {"deadline", job.Deadline}} {
+	}{{created, job.CreatedAt}, {"updated", job.UpdatedAt}, {"run after", job.RunAfter}, {"expires", job.ExpiresAt}, {"deadline", job.Deadline}, {"started", job.StartedAt}} {
 		if !at.time.IsZero() {
 			rows = append(rows, []string{at.name, at.time.Format(time.RFC3339Nano)})
 		}
@@ -77,6 +88,26 @@ func jobDetails(job jobs.Job) [][]string {
 		rows = append(rows, []string{"reason", job.Reason})
 	}
 	return append(rows, []string{"data", string(job.Data)})
+}
+
+// describeAttempt is an attempt in words.
+func describeAttempt(a jobs.Attempt) string {
+	words := []string{a.Outcome}
+	if !a.BeganAt.IsZero() {
+		words = append(words, "began "+a.BeganAt.Format(time.RFC3339Nano))
+	}
+	if !a.EndedAt.IsZero() && !a.BeganAt.IsZero() {
+		words = append(words, "took "+a.Duration.Duration().String())
+	}
+	if a.Status != 0 {
+		words = append(words, "status "+strconv.Itoa(a.Status))
+	}
+	for _, text := range []string{a.Error, a.Excerpt} {
+		if text != "" {
+			words = append(words, text)
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // jobLister is what rtm job list is told.

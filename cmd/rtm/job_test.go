@@ -120,8 +120,9 @@ func TestJobsArePutAndDone(t *testing.T) {
 	assert.Contains(t, shown, "\nwhy\tjobs are due that no service has fetched\n")
 
 	b.take(t)
-	b.rtm(t, "report", id, "failed", "--final")
+	b.rtm(t, "report", id, "failed", "--final", "--error", "no such customer")
 	assert.Contains(t, b.rtm(t, "show", id), "status\tfailed\nattempts left\t2\nended\t")
+	assert.Regexp(t, `\nreason\tno such customer\n(.*\n)*attempt 3\tfailed, began .*, took .*, no such customer\n`, b.rtm(t, "show", id))
 	status, _, errors := b.try(t, "report", id, "succeeded")
 	assert.Equal(t, app.ExitFailed, status)
 	assert.Contains(t, errors, "has ended as failed; a report on it needs the --attempt")

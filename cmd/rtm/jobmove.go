@@ -15,6 +15,7 @@ import (
 func newJobReportCommand(bus *busFlags) *cobra.Command {
 	var attempt int
 	var final bool
+	var reason string
 	command := &cobra.Command{
 		Use:   "report ID OUTCOME",
 		Short: "report that a job succeeded or failed, in place of its service",
@@ -23,7 +24,7 @@ left, but not with --final. A report is about the attempt that the job was given
 more is refused, so a service gives its own as --attempt. Without that the report is about the attempt that the job
 is at now.`,
 		Example: "  rtm job report job_282227eb-3c76-4ef7-af7e-25dff933077f succeeded -b @production\n" +
-			"  rtm job report job_282227eb-3c76-4ef7-af7e-25dff933077f failed --attempt 3 --final -b @production",
+			"  rtm job report job_282227eb-3c76-4ef7-af7e-25dff933077f failed --attempt 3 --final --error 'no such customer' -b @production",
 		Args: reportArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -37,7 +38,7 @@ is at now.`,
 		if err != nil {
 			return err
 		}
-		r := jobs.Report{Attempt: job.Attempts, Succeeded: args[1] == "succeeded", Final: final}
+		r := jobs.Report{Attempt: job.Attempts, Succeeded: args[1] == "succeeded", Final: final, Error: reason}
 		if cmd.Flags().Changed("attempt") {
 			r.Attempt = attempt
 		} else if !isOpen(job) {
@@ -51,11 +52,14 @@ is at now.`,
 			return wrongFlag("attempt", "1 or more")
 		case final && args[1] == "succeeded":
 			return wrongFlag("final", "left out; it is for jobs that failed")
+		case reason != "" && args[1] == "succeeded":
+			return wrongFlag("error", "left out; it is for jobs that failed")
 		}
 		return report(cmd, args)
 	}
 	command.Flags().IntVar(&attempt, "attempt", 0, "the `ATTEMPT` that the report is about (default: the one that the job is at)")
 	command.Flags().BoolVar(&final, "final", false, "a job that failed is not tried again")
+	command.Flags().StringVar(&reason, "error", "", "`WHY` the job failed")
 	return command
 }
 

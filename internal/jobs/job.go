@@ -3,7 +3,11 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+
+	"routemaster/internal/bus"
 )
 
 // Status is what has become of a job.
@@ -58,11 +62,39 @@ type Job struct {
 	// CreatedAt is when it was enqueued or, if it is archived, when that was done. UpdatedAt is when
 	// it changed last.
 	CreatedAt, UpdatedAt time.Time
+	// EnqueuedAt is when it was enqueued, StartedAt when its last attempt began, zero if none has, and
+	// EndedAt when it was archived, zero unless it was.
+	EnqueuedAt, StartedAt, EndedAt time.Time
 	// Deadline is until when its service has to report; zero unless the service has it.
 	Deadline time.Time
-	// Reason says why an attempt failed, if it was not the service that said so.
+	// Reason says why the last attempt failed or was put off: what the service has reported as the
+	// error, if that was it.
 	Reason string
 }
+
+// Attempt is one time that a job was given to its service, or should have been.
+type Attempt struct {
+	// Attempt is how many attempts were left, this one included.
+	Attempt int
+	// BeganAt is when a worker or a service took the job, EndedAt when it was known what came of it;
+	// zero while it is not.
+	BeganAt, EndedAt time.Time
+	// Outcome is "succeeded", "failed", "held" if the service asked for time, or "in-progress".
+	Outcome string
+	// Status is that of the service's answer to a POST, 0 for none.
+	Status int
+	// Error is as [Job].Reason, Excerpt the beginning of the answer.
+	Error, Excerpt string
+	// Public is whether clients may see Status and Excerpt.
+	Public bool
+}
+
+// MaxError is how many bytes of a report's error are kept, MaxAttemptsKept how many attempts of a
+// job.
+const (
+	MaxError        = 4096
+	MaxAttemptsKept = 20
+)
 
 // NewJob is a job to be enqueued. What is zero is not set.
 type NewJob struct {
@@ -92,6 +124,21 @@ type Report struct {
 	Status Status
 	// Final says that a job that failed is not to be tried again.
 	Final bool
+	// Error says why it failed, in at most [MaxError] bytes; empty if the service does not say. See
+	// [ReportedError].
+	Error string
+}
+
+// ReportedError is the error of a report as it is kept, cut to [MaxError] bytes and without the
+// characters that have a meaning where it is kept.
+func ReportedError(text string) string {
+	clean := func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}
+	return bus.Excerpt(strings.Map(clean, text), MaxError)
 }
 
 // Errors that callers branch on. A step that fails with one of them has changed nothing.

@@ -87,7 +87,7 @@ func makerOf(by string) bus.ClientName { return cmp.Or(bus.ClientName(by), machi
 func (x examination) doubtfulTypes() (doubtful []string) {
 	kept, counted := map[string]int64{}, map[string]bool{}
 	for id, r := range x.Records {
-		kept[r.Type] += jobstore.JobBytes
+		kept[r.Type] += jobstore.JobBytes + r.Noted
 		if at := work.Data(jobs.ID(cmp.Or(r.Shared, id))); !counted[at] {
 			counted[at] = true
 			kept[r.Type] += x.Sizes[at]
@@ -205,7 +205,7 @@ func (x examination) sizeOfJobs(ctx context.Context, name jobs.TypeName) (bytes 
 		records := make([]rdb.Reply[[]any], len(ids))
 		if err := x.Redis.Reads(ctx, "count jobs", func(pipe rdb.Commands) {
 			for i, id := range ids {
-				records[i] = pipe.HMGet(ctx, x.work.Job(jobs.ID(id)), "type", "data")
+				records[i] = pipe.HMGet(ctx, x.work.Job(jobs.ID(id)), "type", "data", "noted")
 			}
 		}); err != nil {
 			return 0, nil, err
@@ -214,10 +214,10 @@ func (x examination) sizeOfJobs(ctx context.Context, name jobs.TypeName) (bytes 
 		if err := x.Redis.Reads(ctx, "count jobs", func(pipe rdb.Commands) {
 			for i, id := range ids {
 				r := records[i].Val()
-				if len(r) != 2 || rdb.Text(r[0]) != string(name) {
+				if len(r) != 3 || rdb.Text(r[0]) != string(name) {
 					continue
 				}
-				bytes += jobstore.JobBytes
+				bytes += jobstore.JobBytes + rdb.Integer(rdb.Text(r[2]), 0)
 				if at := cmp.Or(rdb.Text(r[1]), id); !counted[at] {
 					counted[at] = true
 					data = append(data, pipe.StrLen(ctx, x.work.Data(jobs.ID(at))))

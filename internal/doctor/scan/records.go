@@ -13,9 +13,11 @@ type Record struct {
 	Shared string
 	// Sequence and ArchivedAt are in µs; the latter is 0 for a job that has not ended.
 	Sequence, ArchivedAt int64
+	// Noted is how many bytes it has that say why attempts failed.
+	Noted int64
 }
 
-var recordFields = []string{"type", "status", "sequence", "archived_at", "data"}
+var recordFields = []string{"type", "status", "sequence", "archived_at", "data", "noted"}
 
 // takeRecord takes in a job's record. One that is gone meanwhile has no field.
 func (s *Scan) takeRecord(id string, values []any) {
@@ -26,6 +28,7 @@ func (s *Scan) takeRecord(id string, values []any) {
 	s.Records[id] = Record{
 		Type: text(0), Status: text(1), Shared: text(4),
 		Sequence: rdb.Integer(rdb.Text(values[2]), 0), ArchivedAt: rdb.Integer(rdb.Text(values[3]), 0),
+		Noted: rdb.Integer(rdb.Text(values[5]), 0),
 	}
 }
 

@@ -35,7 +35,11 @@ func (s *shop) countAll() (bytes int64) {
 	for _, key := range raw.Keys(ctx, s.Keys.Type("*")).Val() {
 		bytes += jobstore.TypeBytes + int64(len(raw.HGet(ctx, key, "schedule_data").Val()))
 	}
-	return bytes + jobstore.JobBytes*int64(len(raw.Keys(ctx, s.Keys.Job("*")).Val()))
+	for _, key := range raw.Keys(ctx, s.Keys.Job("*")).Val() {
+		noted, _ := raw.HGet(ctx, key, "noted").Int64()
+		bytes += jobstore.JobBytes + noted
+	}
+	return bytes
 }
 
 // requireExact requires that the accounts of all clients have what is kept.

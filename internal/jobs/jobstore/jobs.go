@@ -20,7 +20,7 @@ func readJob(shown any) (job jobs.Job, ok bool) {
 	}
 	fields, _ := parts[1].([]any)
 	data, there := parts[2].(string)
-	if len(fields) != 12 || !there || rdb.Text(fields[0]) == "" {
+	if len(fields) != 13 || !there || rdb.Text(fields[0]) == "" {
 		return job, false
 	}
 	number := func(i int) int64 { return rdb.Integer(rdb.Text(fields[i]), 0) }
@@ -30,6 +30,7 @@ func readJob(shown any) (job jobs.Job, ok bool) {
 		RunAfter: fromMicros(fields[4]), ExpiresAt: fromMicros(fields[5]),
 		CreatedAt: fromMicros(fields[6]), UpdatedAt: fromMicros(fields[7]),
 		Deadline: fromMicros(fields[8]), Reason: rdb.Text(fields[10]),
+		EnqueuedAt: fromMicros(fields[6]), StartedAt: fromMicros(fields[12]),
 	}
 	// A new record has no other time than this.
 	if job.RunAfter.IsZero() {
@@ -40,6 +41,7 @@ func readJob(shown any) (job jobs.Job, ok bool) {
 	}
 	if job.Status.IsArchived() {
 		job.CreatedAt = fromMicros(fields[9])
+		job.EndedAt = job.CreatedAt
 	}
 	return job, true
 }
@@ -96,7 +98,7 @@ func readEnqueued(name jobs.TypeName, n jobs.NewJob, reply []any, now time.Time)
 	now = toMicros(now)
 	job = jobs.Job{
 		ID: n.ID, Type: name, Status: jobs.Queued, Attempts: int(reply[0].(int64)), Sequence: rdb.Integer(rdb.Text(reply[1]), 0),
-		Data: n.Data, RunAfter: now, ExpiresAt: toMicros(n.ExpiresAt), CreatedAt: now, UpdatedAt: now,
+		Data: n.Data, RunAfter: now, ExpiresAt: toMicros(n.ExpiresAt), CreatedAt: now, UpdatedAt: now, EnqueuedAt: now,
 	}
 	if !n.RunAfter.IsZero() {
 		job.RunAfter = toMicros(n.RunAfter)
@@ -127,7 +129,7 @@ func (s *Store) Report(
 	ctx context.Context, name jobs.TypeName, id jobs.ID, r jobs.Report, now time.Time,
 ) (jobs.Status, error) {
 	rest, err := replied("report job", s.group.Change(ctx, scriptJobReport,
-		string(id), string(name), r.Attempt, string(r.Status), r.Final, micros(now), rand.Float64(), string(s.client)))
+		string(id), string(name), r.Attempt, string(r.Status), r.Final, micros(now), rand.Float64(), string(s.client), r.Error))
 	if err != nil {
 		return "", err
 	}

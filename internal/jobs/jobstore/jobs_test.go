@@ -55,7 +55,7 @@ func TestAJobIsHandedOutAndReportedOn(t *testing.T) {
 		job := s.Show(id)
 		assert.Equal(t, jobs.Job{
 			ID: id, Type: "ship", Status: jobs.Queued, Attempts: 3, Data: []byte(`{"b":1.50,"a":[]}`),
-			Sequence: start.UnixMicro(), RunAfter: start, CreatedAt: start, UpdatedAt: start,
+			Sequence: start.UnixMicro(), RunAfter: start, CreatedAt: start, UpdatedAt: start, EnqueuedAt: start,
 		}, job)
 
 		task := s.take("ann", id)

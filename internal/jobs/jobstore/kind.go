@@ -72,6 +72,11 @@ type Outcome struct {
 	Reported bool
 	// Standing is that of the service from now on.
 	Standing bus.Standing
+	// Status is that of the service's answer, 0 for none, and Excerpt the beginning of that. Public is
+	// whether clients may see both.
+	Status  int
+	Excerpt string
+	Public  bool
 }
 
 // RunResult is what came of handing a job to its service.
@@ -120,7 +125,7 @@ func (kind) Result(_ queue.Payload, detail any) []any {
 	if !ok {
 		return []any{string(Again), "the worker failed", ""}
 	}
-	return []any{string(o.Result), o.Reason, int(o.Standing), o.Reported}
+	return []any{string(o.Result), o.Reason, int(o.Standing), o.Reported, o.Status, o.Excerpt, o.Public}
 }
 
 // Discarded is part of [queue.Kind].

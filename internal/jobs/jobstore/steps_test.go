@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -186,4 +187,40 @@ func TestAPageOfLargeJobsIsShort(t *testing.T) {
 		assert.Less(t, size(fetched), bound)
 		assert.Len(t, fetched, 41)
 	})
+}
+
+// TestWhatAJobCosts counts the commands of a job that succeeds: to enqueue, fetch and report it.
+func TestWhatAJobCosts(t *testing.T) {
+	t.Parallel()
+	server := rdbtest.Real(t)
+	s := newShop(t, server)
+	s.Add("ship", pulled)
+	do := func() {
+		id := s.Put("ship")
+		list, _, err := s.Fetch(t.Context(), "ship", 1, s.Now)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded))
+	}
+	do() // so that all scripts are there
+	before := commands(t, server)
+	do()
+	assert.Equal(t, 36, commands(t, server)-before)
+}
+
+var calls = regexp.MustCompile(`(?m)^cmdstat_(\w+)[^:]*:calls=(\d+)`)
+
+// commands is how many commands scripts have run on a server.
+func commands(t *testing.T, server *rdbtest.Server) (sum int) {
+	t.Helper()
+	stats, err := server.Raw.Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	for _, found := range calls.FindAllStringSubmatch(stats, -1) {
+		n, err := strconv.Atoi(found[2])
+		require.NoError(t, err)
+		if found[1] != "info" && found[1] != "evalsha" {
+			sum += n
+		}
+	}
+	return sum
 }

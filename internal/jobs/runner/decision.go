@@ -37,7 +37,10 @@ func (d *decision) ended(run *jobstore.Run) jobs.Status {
 
 // decide decides what follows from a POST. Chance, in [0, 1), spreads the retries.
 func decide(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64) decision {
-	d := decision{Outcome: jobstore.Outcome{Standing: bus.Proven}}
+	d := decision{Outcome: jobstore.Outcome{Standing: bus.Proven, Status: a.Status, Public: isShown(run, a)}}
+	if a.Status/100 != 2 {
+		d.Excerpt = bus.Excerpt(string(a.Body), maxExcerpt)
+	}
 	if a.Failure() == bus.EndpointFailure {
 		d.Standing = bus.Failing
 	}
@@ -50,9 +53,7 @@ func decide(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64
 		d.accepted(run, now)
 	case isHold(a.Status):
 		d.held(run, a.RetryAfter, now)
-		if run.Strategy == jobs.AtMostOnce { // which ends this one
-			d.Reason = reason(run, a)
-		}
+		d.Reason = reason(run, a)
 	default:
 		d.failed(run, false, now, chance)
 		d.Reason = reason(run, a)
@@ -67,12 +68,12 @@ func isHold(status int) bool {
 
 // answered decides about a job that its service has taken, and may have done.
 func (d *decision) answered(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64) {
-	switch status, final := readReport(a); status {
+	switch report := readReport(a); report.Status {
 	case jobs.Succeeded:
 		d.Result = jobstore.Succeeded
 	case jobs.Failed:
-		d.Reported = true
-		d.failed(run, final, now, chance)
+		d.Reported, d.Reason = true, jobs.ReportedError(report.Error)
+		d.failed(run, report.Final, now, chance)
 	default:
 		d.accepted(run, now)
 	}
@@ -106,11 +107,15 @@ func reason(run *jobstore.Run, a outbound.Attempt) string {
 	if a.Status > 0 {
 		full, shown = fmt.Sprintf("the service answered %d %s", a.Status, http.StatusText(a.Status)), "the service did not take the job"
 	}
-	if a.Public || run.URL == "" {
+	if isShown(run, a) {
 		return full
 	}
 	return bus.HidingReason(shown, full)
 }
+
+// isShown reports whether clients may read the answer to an attempt: of a public address, or of one
+// that the operator chose.
+func isShown(run *jobstore.Run, a outbound.Attempt) bool { return a.Public || run.URL == "" }
 
 // noAddress is the decision about a job that this worker cannot send anywhere. Its attempt is not
 // lost, because the operator is at fault, unless it must not be tried again.
@@ -124,32 +129,42 @@ func noAddress(run *jobstore.Run, now time.Time) decision {
 	return d
 }
 
-// maxReport bounds an answer that is a report, in bytes.
-const maxReport = 4096
+const (
+	// maxReport bounds an answer that is a report, in bytes.
+	maxReport = 4096
+	// maxExcerpt is how many bytes of another answer are kept to show why an attempt failed.
+	maxExcerpt = 256
+)
 
 // keepReport is how much of an answer is kept: see [outbound.Request].
 func keepReport(status int) int {
-	if status == http.StatusOK {
+	switch {
+	case status == http.StatusOK:
 		return maxReport
+	case status/100 == 2:
+		return 0
 	}
-	return 0
+	return maxExcerpt
 }
 
 // readReport reads a report that a service gives as its answer, which need not be one: then the
-// status is empty. Final means that a job that failed is not to be tried again.
-func readReport(a outbound.Attempt) (status jobs.Status, final bool) {
+// status is empty.
+func readReport(a outbound.Attempt) (r jobs.Report) {
 	if a.Status != http.StatusOK || !a.BodyComplete {
-		return "", false
+		return r
 	}
 	report := struct {
 		Status    jobs.Status `json:"status"`
 		Retryable *bool       `json:"retryable"`
+		Error     any         `json:"error"` // what is no text is no reason to miss the report
 	}{}
 	if err := json.Unmarshal(a.Body, &report); err != nil {
-		return "", false
+		return r
 	}
 	if report.Status != jobs.Succeeded && report.Status != jobs.Failed {
-		return "", false
+		return r
 	}
-	return report.Status, report.Retryable != nil && !*report.Retryable
+	r.Status, r.Final = report.Status, report.Retryable != nil && !*report.Retryable
+	r.Error, _ = report.Error.(string)
+	return r
 }

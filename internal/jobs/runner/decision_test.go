@@ -76,17 +76,19 @@ func TestDecide(t *testing.T) {
 		"failed once":         {once, answered(200, `{"status":"failed"}`), jobstore.Failed, never, "", bus.Proven},
 		"failed often":        {often, answered(500, ""), jobstore.Failed, time.Hour, bus.HidingReason(untaken, "the service answered 500 Internal Server Error"), bus.Proven},
 		"redirect":            {idempotent, answered(302, ""), jobstore.Failed, 2 * time.Second, bus.HidingReason(untaken, "the service answered 302 Found"), bus.Failing},
+		"failed, with a why":  {idempotent, answered(200, `{"status":"failed","error":"no such\u001fcustomer"}`), jobstore.Failed, 2 * time.Second, "no such customer", bus.Proven},
+		"failed, why a list":  {idempotent, answered(200, `{"status":"failed","error":[7]}`), jobstore.Failed, 2 * time.Second, "", bus.Proven},
 		"404":                 {idempotent, answered(404, ""), jobstore.Failed, 2 * time.Second, bus.HidingReason(untaken, "the service answered 404 Not Found"), bus.Failing},
 		"422 at last":         {last, answered(422, ""), jobstore.Failed, never, bus.HidingReason(untaken, "the service answered 422 Unprocessable Entity"), bus.Proven},
 		"500 of once":         {once, answered(500, ""), jobstore.Failed, never, "the service answered 500 Internal Server Error", bus.Proven},
 		"404 of the public":   {idempotent, public(answered(404, "")), jobstore.Failed, 2 * time.Second, "the service answered 404 Not Found", bus.Failing},
 		"404 of the operator": {below, answered(404, ""), jobstore.Failed, 2 * time.Second, "the service answered 404 Not Found", bus.Failing},
-		"503":                 {idempotent, answered(503, `{"id":"service_unavailable"}`), jobstore.Held, time.Second / 2, "", bus.Failing},
-		"429":                 {idempotent, answered(429, ""), jobstore.Held, time.Second / 2, "", bus.Failing},
-		"503 at last":         {last, answered(503, ""), jobstore.Held, time.Second / 2, "", bus.Failing},
-		"503 again":           {held, answered(503, ""), jobstore.Held, 2 * time.Second, "", bus.Failing},
-		"503 for a while":     {held, after(answered(503, ""), time.Minute), jobstore.Held, time.Minute, "", bus.Failing},
-		"503 for a day":       {idempotent, after(answered(503, ""), 24*time.Hour), jobstore.Held, time.Hour, "", bus.Failing},
+		"503":                 {idempotent, answered(503, ""), jobstore.Held, time.Second / 2, bus.HidingReason(untaken, unavailable), bus.Failing},
+		"429":                 {idempotent, answered(429, ""), jobstore.Held, time.Second / 2, bus.HidingReason(untaken, "the service answered 429 Too Many Requests"), bus.Failing},
+		"503 at last":         {last, answered(503, ""), jobstore.Held, time.Second / 2, bus.HidingReason(untaken, unavailable), bus.Failing},
+		"503 again":           {held, answered(503, ""), jobstore.Held, 2 * time.Second, bus.HidingReason(untaken, unavailable), bus.Failing},
+		"503 for a while":     {held, after(answered(503, ""), time.Minute), jobstore.Held, time.Minute, bus.HidingReason(untaken, unavailable), bus.Failing},
+		"503 for a day":       {idempotent, after(answered(503, ""), 24*time.Hour), jobstore.Held, time.Hour, bus.HidingReason(untaken, unavailable), bus.Failing},
 		"503 of once":         {once, after(answered(503, ""), time.Second), jobstore.Held, time.Second, unavailable, bus.Failing},
 		"silence":             {idempotent, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
 		"silence of once":     {once, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
@@ -101,13 +103,25 @@ func TestDecide(t *testing.T) {
 	} {
 		d := decide(&c.run, c.attempt, now, 0)
 		reported := c.result == jobstore.Failed && c.attempt.Err == nil
-		assert.Equal(t, jobstore.Outcome{Result: c.result, Reason: c.reason, Reported: reported, Standing: c.standing}, d.Outcome, name)
+		assert.Equal(t, jobstore.Outcome{
+			Result: c.result, Reason: c.reason, Reported: reported, Standing: c.standing, Status: c.attempt.Status,
+			Public: c.attempt.Public || c.run.URL == "",
+		}, d.Outcome, name)
 		if c.next == never {
 			assert.Zero(t, d.retryAt, name)
 		} else {
 			assert.Equal(t, c.next, d.retryAt.Sub(now), name)
 		}
 	}
+}
+
+// TestAnAnswerIsKeptToShowWhy keeps the beginning of an answer that is no acceptance.
+func TestAnAnswerIsKeptToShowWhy(t *testing.T) {
+	run := &jobstore.Run{Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3}
+	assert.Equal(t, "no disk\n", decide(run, answered(500, "no disk\n"), now, 0).Excerpt)
+	assert.Equal(t, "later", decide(run, answered(503, "later"), now, 0).Excerpt)
+	assert.Empty(t, decide(run, answered(202, "OK"), now, 0).Excerpt)
+	assert.Equal(t, []int{maxReport, 0, maxExcerpt, maxExcerpt}, []int{keepReport(200), keepReport(202), keepReport(500), keepReport(302)})
 }
 
 func TestRetriesAreSpread(t *testing.T) {

@@ -67,7 +67,7 @@ func TestAServiceThatIsNotReadyCostsNoAttempt(t *testing.T) {
 			}
 			require.Equal(t, 1, s.run(wait))
 		}
-		s.requireJob(id, jobs.InProgress, 3, "")
+		s.requireJob(id, jobs.InProgress, 3, "the service answered 503 Service Unavailable")
 		s.report("invoice", id, 3, s.Now)
 		s.requireJob(id, jobs.Succeeded, 3, "")
 		assert.Contains(t, s.page(), `routemaster_job_attempts_total{job_type="invoice",outcome="held"} 2`)
@@ -188,7 +188,7 @@ func TestADeniedAddressIsNotDialled(t *testing.T) {
 	id, nowhere := s.put("own", at(own.url)), s.put("nowhere")
 	require.Equal(t, 2, s.run(0))
 	s.requireJob(id, jobs.Queued, 2, "the service did not answer: denied")
-	s.requireJob(nowhere, jobs.Queued, 3, "")
+	s.requireJob(nowhere, jobs.Queued, 3, "DOWNSTREAM_URL is not set")
 	assert.Empty(t, own.got())
 	assert.Contains(t, s.log.String(), "DOWNSTREAM_URL is not set")
 }

@@ -237,7 +237,7 @@ func ignored(list []jobs.NewJob, now time.Time) []jobs.Job {
 		}
 		all[i] = jobs.Job{
 			ID: job.ID, Type: jobs.MetaShutdown, Status: jobs.Queued, Attempts: 1, Data: job.Data, Sequence: now.UnixMicro(),
-			RunAfter: job.RunAfter, ExpiresAt: job.ExpiresAt, CreatedAt: now, UpdatedAt: now,
+			RunAfter: job.RunAfter, ExpiresAt: job.ExpiresAt, CreatedAt: now, UpdatedAt: now, EnqueuedAt: now,
 		}
 	}
 	return all

@@ -27,7 +27,7 @@ func TestAJobIsEnqueued(t *testing.T) {
 		got := a.require(202, "PUT", "/v1/jobs/ship/"+jobID(1), `{"id":"any","data": `+data+`,"run_after":null,"expires_at":"2026-02-01T00:00:00+01:00"}`)
 		assert.JSONEq(t, fmt.Sprintf(`{"id":"%s","name":"ship","attempts":3,"status":"queued","run_after":"2026-01-31T18:00:00.123456Z",
 			"expires_at":"2026-01-31T23:00:00.000000Z","created_at":"2026-01-31T18:00:00.123456Z","updated_at":"2026-01-31T18:00:00.123456Z",
-			"data":0,"auto_id":%d}`, jobID(1), start.UnixMicro()), strings.Replace(got, data, "0", 1))
+			"enqueued_at":"2026-01-31T18:00:00.123456Z","data":0,"auto_id":%d}`, jobID(1), start.UnixMicro()), strings.Replace(got, data, "0", 1))
 		var shown job
 		require.NoError(t, json.Unmarshal([]byte(got), &shown))
 		stored, err := a.jobs.Job(t.Context(), "ship", jobs.ID(strings.TrimPrefix(jobID(1), "job_")))

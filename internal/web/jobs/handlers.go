@@ -88,6 +88,7 @@ func (h *Handlers) Routes(r chi.Router) {
 	route(http.MethodPut, "/v1/jobs/{name}/{id}", h.putJob)
 	route(http.MethodPost, "/v1/jobs/{name}", h.postJobs)
 	route(http.MethodGet, "/v1/jobs/{name}/{id}", h.getJob)
+	route(http.MethodGet, "/v1/jobs/{name}/{id}/attempts", h.getAttempts)
 	route(http.MethodDelete, "/v1/jobs/{name}/{id}", h.deleteJob)
 	route(http.MethodPost, "/v1/jobs/{id}/replay", h.replayJob)
 	route(http.MethodPost, "/v1/jobs/{name}/{id}/replay", h.replayJob)

@@ -30,6 +30,10 @@ type jobView struct {
 	Reason    string          `json:"reason,omitempty"`
 	Data      json.RawMessage `json:"data"`
 	AutoID    int64           `json:"auto_id"`
+	// StartedAt and EndedAt are left out while the job has not begun, or ended.
+	EnqueuedAt string `json:"enqueued_at"`
+	StartedAt  string `json:"started_at,omitempty"`
+	EndedAt    string `json:"ended_at,omitempty"`
 }
 
 // viewJob returns how a job is shown to a caller.
@@ -38,6 +42,7 @@ func viewJob(r *http.Request, job jobs.Job) jobView {
 		ID: job.ID.String(), Name: job.Type, Attempts: job.Attempts, Status: job.Status,
 		ExpiresAt: rest.OrNull(timestamp(job.ExpiresAt)), CreatedAt: timestamp(job.CreatedAt),
 		Deadline: timestamp(job.Deadline), Reason: bus.ShownReason(job.Reason, rest.Caller(r).Root), Data: job.Data, AutoID: job.Sequence,
+		EnqueuedAt: timestamp(job.EnqueuedAt), StartedAt: timestamp(job.StartedAt), EndedAt: timestamp(job.EndedAt),
 	}
 	if !job.Status.IsArchived() {
 		view.RunAfter, view.UpdatedAt = timestamp(job.RunAfter), timestamp(job.UpdatedAt)
@@ -95,6 +100,48 @@ func (h *Handlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.Typ
 		h.count(telemetry.Get, job.Status, err)
 	}
 	h.RespondJSON(w, r, viewJob(r, job), h.explained(r, id, err))
+}
+
+// attemptView is an attempt at a job. Clients do not see the answers of an address that one of them
+// chose and that is not a public one.
+type attemptView struct {
+	Attempt  int     `json:"attempt"`
+	BeganAt  *string `json:"began_at"`
+	EndedAt  *string `json:"ended_at"`
+	Duration *int64  `json:"duration"` // ms
+	Outcome  string  `json:"outcome"`
+	Status   *int    `json:"status"`
+	Error    *string `json:"error"`
+	Excerpt  *string `json:"excerpt"`
+}
+
+func viewAttempt(a jobs.Attempt, root bool) attemptView {
+	view := attemptView{
+		Attempt: a.Attempt, BeganAt: rest.OrNull(timestamp(a.BeganAt)), EndedAt: rest.OrNull(timestamp(a.EndedAt)),
+		Outcome: a.Outcome, Error: rest.OrNull(bus.ShownReason(a.Error, root)),
+	}
+	if !a.BeganAt.IsZero() && !a.EndedAt.IsZero() {
+		view.Duration = new(max(a.EndedAt.Sub(a.BeganAt).Milliseconds(), 0))
+	}
+	if a.Public || root {
+		view.Status, view.Excerpt = rest.OrNull(a.Status), rest.OrNull(a.Excerpt)
+	}
+	return view
+}
+
+// getAttempts lists the last attempts at a job, the latest first.
+func (h *Handlers) getAttempts(w http.ResponseWriter, r *http.Request) {
+	name := nameParam(r)
+	id, err := idParam(r)
+	var attempts []jobs.Attempt
+	if err == nil {
+		attempts, err = h.stores.Of(name).Attempts(r.Context(), name, id)
+	}
+	views := make([]attemptView, len(attempts))
+	for i, a := range attempts {
+		views[i] = viewAttempt(a, rest.Caller(r).Root)
+	}
+	h.RespondJSON(w, r, views, h.explained(r, id, err))
 }
 
 // count counts a request for a job.

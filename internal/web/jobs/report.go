@@ -50,6 +50,7 @@ func (h *Handlers) readReport(w http.ResponseWriter, r *http.Request) (report jo
 		Status    *jobs.Status `json:"status"`
 		Attempt   *int64       `json:"attempt"`
 		Retryable *bool        `json:"retryable"`
+		Error     *string      `json:"error"`
 	}
 	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return report, err
@@ -65,6 +66,9 @@ func (h *Handlers) readReport(w http.ResponseWriter, r *http.Request) (report jo
 		return report, &bus.Invalid{Pointer: "/status", ID: "invalid_status", Detail: "must be succeeded or failed"}
 	}
 	report.Final = sent.Retryable != nil && !*sent.Retryable
+	if sent.Error != nil {
+		report.Error = jobs.ReportedError(*sent.Error)
+	}
 	return report, nil
 }
 

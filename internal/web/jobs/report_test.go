@@ -9,7 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
@@ -202,6 +205,58 @@ func TestALateFailureIsNotDropped(t *testing.T) {
 		a.refuse("POST", path, last, 409, "already_reported")
 		a.require(200, "POST", path, failed)
 		require.Equal(t, "in-progress", a.show(path).Status)
+		storetest.RequireAllSound(t, a.Stores)
+	})
+}
+
+// TestAFailedJobSaysWhy reports errors, and has clients see the attempts. Only the operator sees the
+// answer of an address that is not public.
+func TestAFailedJobSaysWhy(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		path := a.put("ship", 1)
+		assert.Equal(t, "[]", a.require(200, "GET", path+"/attempts", ""))
+		a.fetch("ship")
+		a.Ahead = 250 * time.Millisecond
+		a.require(200, "POST", path, `{"status":"failed","attempt":3,"error":"no such customer\u001f\u0000 7"}`)
+		var shown struct {
+			Reason     string
+			EnqueuedAt string `json:"enqueued_at"`
+			StartedAt  string `json:"started_at"`
+			EndedAt    string `json:"ended_at"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(a.require(200, "GET", path, "")), &shown))
+		assert.Equal(t, "no such customer   7", shown.Reason)
+		const began, ended = "2026-01-31T18:00:00.123456Z", "2026-01-31T18:00:00.373456Z"
+		assert.Equal(t, []string{began, began, ""}, []string{shown.EnqueuedAt, shown.StartedAt, shown.EndedAt})
+		failed := `{"attempt":3,"began_at":"` + began + `","ended_at":"` + ended + `","duration":250,"outcome":"failed",
+			"status":null,"error":"no such customer   7","excerpt":null}`
+		assert.JSONEq(t, "["+failed+"]", a.require(200, "GET", path+"/attempts", ""))
+		a.pass(2 * time.Second)
+		a.fetch("ship")
+		a.require(200, "POST", path, `{"status":"succeeded","attempt":2,"error":"a warning"}`)
+		list := a.require(200, "GET", path+"/attempts", "")
+		assert.Contains(t, list, `"outcome":"succeeded","status":null,"error":null`)
+		assert.Contains(t, list, `"outcome":"failed"`)
+		shown.Reason = ""
+		require.NoError(t, json.Unmarshal([]byte(a.require(200, "GET", path, "")), &shown))
+		assert.Empty(t, shown.Reason)
+		assert.Equal(t, "2026-01-31T18:00:02.373456Z", shown.EndedAt)
+
+		a.add("posted", func(t *jobs.Type) { t.URL, t.Pull = "https://posted.example/", false })
+		hidden := a.put("posted", 2)
+		q, task := a.acquire("worker", start.Add(a.Ahead))
+		require.NotNil(t, task)
+		_, err := q.Complete(t.Context(), task, queue.Result{Detail: jobstore.Outcome{
+			Result: jobstore.Failed, Reason: bus.HidingReason("not taken", "the service answered 500"), Status: 500, Excerpt: "a secret",
+		}}, start.Add(a.Ahead))
+		require.NoError(t, err)
+		assert.Contains(t, a.require(200, "GET", hidden+"/attempts", ""), `"status":null,"error":"not taken","excerpt":null`)
+		seen := a.Do(rootKey, "GET", hidden+"/attempts", "").Body
+		assert.Contains(t, seen, `"status":500,"error":"the service answered 500","excerpt":"a secret"`)
+		a.refuse("GET", "/v1/jobs/ship/"+jobID(9)+"/attempts", "", 404, "not_found")
+		a.refuse("POST", path, `{"status":"failed","attempt":2,"error":7}`, 400, "invalid_request")
 		storetest.RequireAllSound(t, a.Stores)
 	})
 }

@@ -16,6 +16,8 @@ type jobPage struct {
 	jobs.Job
 	// Text is the data, with the digits that it has.
 	Text string
+	// Tries are its last attempts, the latest first.
+	Tries page.Panel[[]jobs.Attempt]
 }
 
 // Ended reports whether the job is neither queued nor in progress.
@@ -28,7 +30,10 @@ func findJob(v *page.Visit) (jobs.Job, error) {
 
 func loadJob(v *page.Visit) (any, error) {
 	job, err := findJob(v)
-	return jobPage{job, view.Indent(job.Data)}, err
+	if err != nil {
+		return nil, err
+	}
+	return jobPage{job, view.Indent(job.Data), page.Part(jobs.New(v.Bus).Attempts(v.Context(), job.Type, job.ID))}, nil
 }
 
 // findPage is what the page that finds a job by its id shows.

@@ -29,7 +29,7 @@ for _, entry in ipairs(in_turn_of(type.lane, type.max, most + MAX_EXPIRED)) do
       begin_in_lane(type.lane, entry, job.place)
       redis.call('ZADD', scheduled_key(QUEUE), due(deadline), entry)
       redis.call('HSET', job_key(id), 'status', 'in-progress', 'deadline', exact(deadline),
-        'ended', '', 'updated_at', exact(now))
+        'ended', '', 'updated_at', exact(now), 'started', exact(now))
       local shown = show_job(id)
       bytes = bytes + #(shown[3] or '')
       table.insert(jobs, shown)

@@ -2,7 +2,7 @@
 --
 -- ARGV     1 namespace, 2 id, 3 type, 4 the attempt, 5 'succeeded' or 'failed', 6 '1' if a failed
 --          job is not to be tried again, 7 now (µs), 8 a number from 0 to below 1, by chance,
---          9 the client, '' for root
+--          9 the client, '' for root, 10 the error that the service reports, may be empty
 -- Returns  {1, the job's status}, '' if the same was reported before; {0, 'unknown'};
 --          {0, 'not client'}; {0, 'stale'};
 --          {0, 'reported'} something else before; {0, 'cancelled'}; {0, 'archived'}
@@ -35,20 +35,24 @@ local type = read_type(job.type)
 if not type then return { 0, 'unknown' } end
 if job.open and type.deleted then return { 0, 'cancelled' } end -- or will be in a moment
 allow_when_full()
+local reason = status == 'failed' and ARGV[10] or ''
+if status == 'failed' then job.try = { attempt = attempt, outcome = status, error = reason } end
 if job.open and attempt == job.attempts then
   note_answer(type, job, true, 2)
   if status == 'succeeded' then
     archive(type, job, status, attempt, now, said)
     return { 1, status }
   end
-  return { 1, fail_attempt(type, job, final, now, tonumber(ARGV[8]), said) }
+  return { 1, fail_attempt(type, job, final, now, tonumber(ARGV[8]), said, reason) }
 end
 if job.open then
-  archive(type, job, status, final and job.attempts or attempt, now, not again and said or nil)
+  archive(type, job, status, final and job.attempts or attempt, now, not again and said or nil,
+    reason)
   return { 1, status }
 end
 if status == 'failed' then -- as which it is archived
-  redis.call('HSET', job_key(job.id), 'reported', with_report(job, said))
+  redis.call('HSET', job_key(job.id), 'reported', with_report(job, said),
+    unpack(notes_of(type, job, now, reason)))
   return { 1, '' }
 end
 redis.call('ZREM', archive_key(type.name, 'failed'), job.id)

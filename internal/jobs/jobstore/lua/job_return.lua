@@ -11,4 +11,6 @@ if tonumber(ARGV[4]) ~= job.attempts or tonumber(ARGV[5]) ~= job.deadline then
 end
 allow_when_full()
 requeue(type, job, job.attempts, job.run_after, tonumber(ARGV[6]))
+local began = string.match(job.tries, '^[^\30]*\30([^\30]*)') -- the attempt before it
+redis.call('HSET', job_key(job.id), 'started', began or '')
 return { 1 }

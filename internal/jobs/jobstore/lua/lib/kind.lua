@@ -45,6 +45,14 @@ local function payload_of(job, type)
   }
 end
 
+-- Notes of an attempt what the worker that made it says: see the result of complete.
+local function note_try(job, outcome, result)
+  job.try = {
+    outcome = outcome, error = result[2], status = result[5], excerpt = result[6],
+    public = result[7],
+  }
+end
+
 -- Ends a job that came up for it, and takes its entry off the queue. Returns what take returns.
 local function end_taken(entry, type, job, status, attempts, now, reason)
   archive(type, job, status, attempts, now, nil, reason)
@@ -63,6 +71,7 @@ local function take_again(entry, type, job, now)
     end
     if job.once then
       redis.call('HSET', job_key(job.id), 'ended', job.attempts)
+      job.try = { outcome = 'failed', error = 'the worker died' }
       return end_taken(entry, type, job, 'failed', job.attempts - 1, now, 'the worker died')
     end
     redis.call('HSET', job_key(job.id), 'worker', entry.worker, 'hold', type.hold)
@@ -75,6 +84,7 @@ local function take_again(entry, type, job, now)
   redis.call('HSET', job_key(job.id), 'ended', job.attempts)
   redis.call('RPOP', pending_key(entry.queue, entry.worker))
   local reason = 'no report before the deadline'
+  job.try = { outcome = 'failed', error = reason }
   local status = fail_attempt(type, job, false, now, tonumber(entry.settings[1]), nil, reason)
   return nil, { job.id, type.name, status, reason }
 end
@@ -118,20 +128,22 @@ KINDS.job = {
       end
       begin_in_lane(type.lane, job.entry, job.place)
       redis.call('HSET', job_key(job.id), 'status', 'in-progress', 'worker', entry.worker,
-        'ended', '', 'hold', type.hold, 'updated_at', exact(now))
+        'ended', '', 'hold', type.hold, 'updated_at', exact(now), 'started', exact(now))
       wake_others(type)
       return payload_of(job, type)
     end
     return nil
   end,
   -- The result is {'succeeded' or 'failed', reason, standing, '1' if the service reported that it
-  -- failed}.
+  -- failed, the status of its answer ('0' for none), the beginning of that, '1' if clients may see
+  -- these}.
   complete = function(entry)
     local job, result = released(entry), entry.result
     if not job then return end
     local type, now = type_of(job), tonumber(entry.now) * 1000
     local succeeded = result[1] == 'succeeded'
     job.completed = true
+    if not succeeded then note_try(job, 'failed', result) end
     note_answer(type, job, succeeded or result[4] == '1', tonumber(result[3]))
     archive(type, job, succeeded and 'succeeded' or 'failed',
       succeeded and job.attempts or job.attempts - 1, now,
@@ -147,6 +159,8 @@ KINDS.job = {
     -- One that is accepted for want of an answer was perhaps not taken.
     local took = (outcome == 'accepted' and standing == 2) or result[4] == '1'
     if outcome ~= 'unsent' then note_answer(type, job, took, standing) end
+    if outcome == 'held' or outcome == 'failed' then note_try(job, outcome, result) end
+    if outcome == 'again' then job.try = { outcome = 'failed', error = result[2] } end
     if outcome == 'held' then hold_back(type, job, time, type.holds + 1) end
     if outcome == 'unsent' then hold_back(type, job, time, math.max(type.holds, 1)) end
     if outcome == 'accepted' then
@@ -165,7 +179,7 @@ KINDS.job = {
     else -- it costs no attempt
       return_to_lane(type.lane, QUEUE, job.entry, job.place, type.max, time / 1000)
       redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '', 'deadline', '0',
-        'updated_at', exact(now))
+        'updated_at', exact(now), unpack(notes_of(type, job, now, result[2])))
     end
   end,
 }

@@ -6,7 +6,7 @@
 local function read_job(id)
   local found = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
     'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended', 'traceparent', 'once',
-    'hold', 'data')
+    'hold', 'data', 'started', 'tries', 'noted')
   if not found[1] then return nil end
   return {
     id = id, entry = entry_of(id), type = found[1], status = found[2],
@@ -15,6 +15,7 @@ local function read_job(id)
     deadline = tonumber(found[8]) or 0, reported = found[9] or '', ended = tonumber(found[10]),
     traceparent = found[11] or '', once = found[12] == '1', expires = found[6] or '0',
     hold = tonumber(found[13]) or 0, data_id = found[14] or nil,
+    started = found[15] or '', tries = found[16] or '', noted = tonumber(found[17]) or 0,
     open = found[2] == 'queued' or found[2] == 'in-progress',
   }
 end
@@ -150,13 +151,53 @@ local function remove_data_at(data_id)
   return tonumber(bytes) or 0
 end
 
--- Removes the data of a job that is removed, unless others share it. Returns how many bytes it has.
+-- Removes the data of a job that is removed, unless others share it. Returns how many bytes it has,
+-- with what is noted of the job's attempts.
 local function remove_data(id)
-  local data_id = redis.pcall('HGET', job_key(id), 'data')
-  if not data_id or data_id.err then return remove_data_at(id) end
+  local found = redis.pcall('HMGET', job_key(id), 'data', 'noted')
+  if found.err then return remove_data_at(id) end
+  local data_id, noted = found[1], tonumber(found[2]) or 0
+  if not data_id then return noted + remove_data_at(id) end
   redis.call('SREM', copies_key(data_id), id)
-  if redis.call('EXISTS', copies_key(data_id)) == 1 then return 0 end
-  return remove_data_at(data_id)
+  if redis.call('EXISTS', copies_key(data_id)) == 1 then return noted end
+  return noted + remove_data_at(data_id)
+end
+
+local MAX_TRIES = 20 -- attempts that are kept of a job
+local MAX_TRY_ERROR = 1024 -- bytes of an error among these
+
+-- A text without the characters that separate attempts, and their fields.
+local function field_of(text) return (string.gsub(text or '', '[\29\30]', ' ')) end
+
+-- What is kept of the attempts of a job, the latest first, with the one that job.try says has ended
+-- now: {attempt, unless it is the job's; outcome, status, error, excerpt, '1' for an address whose
+-- answers clients may read}.
+local function tries_of(job, now)
+  local try = job.try
+  if not try then return job.tries end
+  local all = { table.concat({
+    exact(try.attempt or job.attempts), job.started, exact(now), try.outcome, try.status or '',
+    try.public or '1', field_of(string.sub(try.error or '', 1, MAX_TRY_ERROR)),
+    field_of(try.excerpt),
+  }, '\30') }
+  for one in string.gmatch(job.tries, '[^\29]+') do
+    if #all < MAX_TRIES then table.insert(all, one) end
+  end
+  return table.concat(all, '\29')
+end
+
+-- The fields of a record that say why attempts failed: the reason is that of the last one. What is
+-- noted of attempts is in the account of the type's owner. A job of which no attempt has failed has
+-- nothing noted, and that costs no command.
+local function notes_of(type, job, now, reason)
+  local fields, tries = { 'reason', reason or '' }, tries_of(job, now)
+  local bytes = #tries + (job.try and #fields[2] or 0)
+  if bytes ~= job.noted then keep(type, account_of(type.owner), bytes - job.noted) end
+  if job.try or bytes ~= job.noted then
+    append(fields, 'tries', tries)
+    append(fields, 'noted', exact(bytes))
+  end
+  return fields
 end
 
 -- Takes the entry of a job from the worker that has it pending, if one has. A worker that completes
@@ -175,12 +216,12 @@ local function with_report(job, reported)
 end
 
 -- Puts a job into the archive of its type, with an outcome. Reported is the report that said so,
--- nil if none did; reason says why, without one.
+-- nil if none did; reason says why it failed.
 local function enter_archive(type, job, status, attempts, now, reported, reason)
   local at = exact(next_number(type, now))
   redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempts, 'archived_at', at,
     'updated_at', exact(now), 'worker', '', 'deadline', '0', 'reported', with_report(job, reported),
-    'reason', reason or '')
+    unpack(notes_of(type, job, now, reason)))
   redis.call('ZADD', archive_key(type.name, status), at, job.id)
 end
 
@@ -211,7 +252,7 @@ local function requeue(type, job, attempts, run_after, now, reported, reason)
   redis.call('ZADD', scheduled_key(QUEUE), due(run_after), job.entry)
   redis.call('HSET', job_key(job.id), 'status', 'queued', 'attempts', attempts,
     'run_after', exact(run_after), 'updated_at', exact(now), 'worker', '', 'deadline', '0',
-    'reported', with_report(job, reported), 'reason', reason or '')
+    'reported', with_report(job, reported), unpack(notes_of(type, job, now, reason)))
 end
 
 -- How long (µs) a job waits that has so many attempts left, as jobs.Backoff.
@@ -235,6 +276,6 @@ end
 local function show_job(id)
   local fields = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
     'run_after', 'expires_at', 'created_at', 'updated_at', 'deadline', 'archived_at', 'reason',
-    'data')
+    'data', 'started')
   return { id, fields, redis.call('GET', data_key(fields[12] or id)) }
 end
