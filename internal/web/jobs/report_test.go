@@ -209,8 +209,8 @@ func TestALateFailureIsNotDropped(t *testing.T) {
 	})
 }
 
-// TestAFailedJobSaysWhy reports errors, and has clients see the attempts. Only the operator sees the
-// answer of an address that is not public.
+// TestAFailedJobSaysWhy reports errors, and has clients see the attempts. Only the operator sees
+// the answer of an address that is not public.
 func TestAFailedJobSaysWhy(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
