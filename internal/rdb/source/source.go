@@ -3,6 +3,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -15,6 +16,10 @@ import (
 // dialTimeout bounds how long a call can take to find that Redis is not there, unless the URL
 // says otherwise.
 const dialTimeout = time.Second
+
+// readTimeout bounds how long Redis may take to answer, or to take what is written, unless the URL
+// says otherwise.
+const readTimeout = 3 * time.Second
 
 // keepAlive notices within a few seconds that Redis' host has gone without a word, also on
 // connections that only wait.
@@ -88,6 +93,7 @@ func (s Source) Connect(adjust ...func(*redis.Options)) *redis.Client {
 	for _, f := range adjust {
 		f(&o)
 	}
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, readTimeout) // the library's own default has changed before
 	if s.sentinels == nil {
 		return redis.NewClient(&o)
 	}

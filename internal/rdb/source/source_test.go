@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -87,13 +88,21 @@ func TestPasswordsOfURLs(t *testing.T) {
 }
 
 func TestTheURLSaysHowPatientToBe(t *testing.T) {
-	for url, want := range map[string]struct{ dial, margin time.Duration }{
-		"redis://127.0.0.1:1":                               {dialTimeout, waitMargin},
-		"redis://127.0.0.1:1?dial_timeout=8&read_timeout=9": {8 * time.Second, 9 * time.Second},
-		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin},
+	for url, want := range map[string]struct{ dial, margin, answer time.Duration }{
+		"redis://127.0.0.1:1":                               {dialTimeout, waitMargin, 3 * time.Second},
+		"redis+sentinel://127.0.0.1:1/m":                    {dialTimeout, waitMargin, 3 * time.Second},
+		"redis+cluster://127.0.0.1:1":                       {dialTimeout, waitMargin, 3 * time.Second},
+		"redis://127.0.0.1:1?dial_timeout=8&read_timeout=9": {8 * time.Second, 9 * time.Second, 9 * time.Second},
+		"redis://127.0.0.1:1?read_timeout=2":                {dialTimeout, 2 * time.Second, 2 * time.Second},
+		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin, 0},
 	} {
 		s, err := Open(url, 1)
 		require.NoError(t, err)
+		for _, client := range []*redis.Client{s.Connect(), s.ConnectTo("127.0.0.1:1"), s.ConnectNowhere()} {
+			assert.Equal(t, want.answer, client.Options().ReadTimeout, url)
+			assert.Equal(t, want.answer, client.Options().WriteTimeout, url)
+			require.NoError(t, client.Close())
+		}
 		waiter := s.ConnectWaiter(time.Minute)
 		assert.Equal(t, want.dial, waiter.Options().DialTimeout, url)
 		assert.Equal(t, time.Minute+want.margin, waiter.Options().ReadTimeout, url)
