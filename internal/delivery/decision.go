@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -231,10 +233,13 @@ func (p Policy) receive(d *decision, s *slice, attempt outbound.Attempt, now tim
 // whole acknowledges nothing, though it may look like another.
 func readReceipt(attempt outbound.Attempt, events int) (wire.Receipt, error) {
 	if !attempt.BodyComplete {
-		return wire.Receipt{}, fmt.Errorf("the receipt is longer than %d bytes, or breaks off after %d", wire.MaxReceipt, len(attempt.Body))
+		return wire.Receipt{}, fmt.Errorf("the receipt %w", cmp.Or(attempt.BodyErr, errIncomplete))
 	}
 	return wire.ParseReceipt(attempt.Body, events)
 }
+
+// errIncomplete is why a receipt cannot be read that did not come over the network.
+var errIncomplete = errors.New("is not complete")
 
 // reject has events die, each with its note. Without dead letters they are lost; but a gap notice
 // that is rejected was read.

@@ -345,7 +345,9 @@ func TestAnUnreadableReceiptCondemnsNothing(t *testing.T) {
 	for i := range 50 {
 		answer, why := receipt(t, map[string]any{"failed": []int{1}}), "/failed"
 		if i%2 == 1 { // it would be a receipt, had it come whole
-			answer, why = func([]int) outbound.Attempt { return outbound.Attempt{Status: 207, Body: []byte(`{}`)} }, "breaks off after 2"
+			answer, why = func([]int) outbound.Attempt {
+				return outbound.Attempt{Status: 207, Body: []byte(`{}`), BodyErr: errors.New("breaks off")}
+			}, "the receipt breaks off"
 		}
 		d := q.attempt(100, answer)
 		assert.Equal(t, bus.ErrorReceipt, d.err)

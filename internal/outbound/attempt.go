@@ -3,8 +3,10 @@ package outbound
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -48,10 +50,12 @@ type Attempt struct {
 	Error string
 	// Status is the response's; 0 if there was none.
 	Status int
-	// Body is the beginning of the response's body, as far as [Request].KeepBody asked for it.
-	// BodyComplete is whether that is all of it.
+	// Body is the beginning of the response's body, as far as [Request].KeepBody asked for it, after
+	// gzip. BodyComplete is whether that is all of it. If it was asked for and is not, BodyErr says why
+	// in words that follow "the body": it is too long, broke off or cannot be decoded.
 	Body         []byte
 	BodyComplete bool
+	BodyErr      error
 	// Public is whether the address that was connected to is a public one ([bus.IsPublic]); without
 	// a connection, whether all that were dialled are.
 	Public bool
@@ -99,11 +103,18 @@ func (a *Attempt) responded(resp *http.Response, now time.Time) {
 
 func isSuccess(status int) bool { return status/100 == 2 }
 
-// parseRetryAfter reads a header of seconds or a date (RFC 9110, section 10.2.3). It is 0 when the
-// header is absent, is not understood, or names a time that has passed.
+// parseRetryAfter reads a header of seconds, also with decimals, or a date (RFC 9110, section
+// 10.2.3). A time that is out of range is the longest there is: callers bound it anyway. It is 0
+// when the header is absent, is not understood, or names a time that has passed.
 func parseRetryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
+	const longest = time.Duration(math.MaxInt64)
+	if header != "" && strings.Trim(header, "0123456789.") == "" {
+		switch seconds, err := strconv.ParseFloat(header, 64); {
+		case seconds >= longest.Seconds(): // the error is that of too many digits
+			return longest
+		case err == nil:
+			return time.Duration(seconds * float64(time.Second))
+		}
 	}
 	if date, err := http.ParseTime(header); err == nil {
 		return max(date.Sub(now), 0)

@@ -3,6 +3,7 @@ package outbound
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +20,17 @@ func TestParseRetryAfter(t *testing.T) {
 		"7":                              7 * time.Second,
 		"61":                             61 * time.Second,
 		"2147483647":                     2147483647 * time.Second,
-		"99999999999":                    0,
+		"4294967296":                     4294967296 * time.Second,
+		"99999999999":                    1<<63 - 1,
+		strings.Repeat("9", 400):         1<<63 - 1,
 		"-1":                             0,
-		"1.5":                            0,
+		"1.5":                            1500 * time.Millisecond,
+		"0.25":                           250 * time.Millisecond,
+		"1.2.3":                          0,
+		".":                              0,
+		"1e9":                            0,
+		"0x10":                           0,
+		"Inf":                            0,
 		"soon":                           0,
 		"Fri, 20 Nov 2026 12:00:09 GMT":  9 * time.Second,
 		"Fri, 20 Nov 2026 11:59:00 GMT":  0,

@@ -1,10 +1,13 @@
 package outbound
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -53,9 +56,42 @@ func (a *Attempt) readBody(
 // keepBody reads as much of a body as is kept, in bytes. A body that ends after the time is up is
 // not complete: the server may have ended it because the connection was closed.
 func (a *Attempt) keepBody(ctx context.Context, resp *http.Response, limit int) {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
-	a.BodyComplete = err == nil && len(body) <= limit && ctx.Err() == nil
+	decoded, err := decode(resp)
+	if err != nil {
+		a.BodyErr = err
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(decoded, int64(limit)+1))
 	a.Body = body[:min(len(body), limit)]
+	switch {
+	case len(body) > limit:
+		a.BodyErr = fmt.Errorf("is longer than %d bytes", limit)
+	case ctx.Err() != nil:
+		a.BodyErr = fmt.Errorf("did not come to its end in time, but breaks off after %d bytes", len(body))
+	case err != nil:
+		a.BodyErr = fmt.Errorf("breaks off after %d bytes: %w", len(body), err)
+	}
+	a.BodyComplete = a.BodyErr == nil
+}
+
+// decode returns what a body is after its content coding (RFC 9110, section 8.4). None was asked
+// for, but some servers, or proxies before them, send gzip to all.
+func decode(resp *http.Response) (io.Reader, error) {
+	switch coding := strings.Join(resp.Header.Values("Content-Encoding"), ", "); strings.ToLower(coding) {
+	case "", "identity":
+		return resp.Body, nil
+	case "gzip", "x-gzip":
+		decoded, err := gzip.NewReader(resp.Body)
+		switch {
+		case errors.Is(err, io.EOF): // there is no body
+			return resp.Body, nil
+		case err != nil:
+			return nil, fmt.Errorf("cannot be decoded from gzip: %w", err)
+		}
+		return decoded, nil
+	default:
+		return nil, fmt.Errorf("has the Content-Encoding %q, though identity was asked for", bus.Reason(coding))
+	}
 }
 
 // drain reads the rest of a response, and reports whether it came to its end.

@@ -2,6 +2,7 @@ package outbound_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/outbound"
 )
@@ -127,5 +129,56 @@ func TestGet(t *testing.T) {
 		assert.NoError(t, a.Err)
 		assert.Equal(t, `{"a":1}`, string(a.Body))
 		assert.True(t, a.BodyComplete)
+	})
+}
+
+func gzipped(t *testing.T, text string) string {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := io.WriteString(w, text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return packed.String()
+}
+
+// TestCodedBodies has an endpoint answer in codings for which it was not asked. Limits hold for
+// what comes out.
+func TestCodedBodies(t *testing.T) {
+	object, bomb := gzipped(t, `{"v":1}`), gzipped(t, strings.Repeat("x", 50<<20))
+	eachProtocol(t, func(t *testing.T, http2 bool) {
+		for name, test := range map[string]struct {
+			coding, body, kept, err string
+		}{
+			"gzip":          {"gzip", object, `{"v":1}`, ""},
+			"in capitals":   {"X-GZIP", object, `{"v":1}`, ""},
+			"identity":      {"identity", `{"v":1}`, `{"v":1}`, ""},
+			"no body":       {"gzip", "", "", ""},
+			"too long":      {"gzip", bomb, strings.Repeat("x", 100), "is longer than 100 bytes"},
+			"cut off":       {"gzip", object[:len(object)-9], `{"v":1}`, "breaks off after 7 bytes: unexpected EOF"},
+			"not gzip":      {"gzip", `{"v":1}`, "", "cannot be decoded from gzip: "},
+			"another":       {"br", "\x0b", "", `has the Content-Encoding "br", though identity was asked for`},
+			"one after one": {"gzip, br", "\x0b", "", `has the Content-Encoding "gzip, br"`},
+		} {
+			t.Run(name, func(t *testing.T) {
+				e := newEndpoint(t, http2, func(w http.ResponseWriter, r *http.Request) {
+					assert.Equal(t, []string{"identity"}, r.Header["Accept-Encoding"])
+					w.Header().Set("Content-Encoding", test.coding)
+					_, _ = io.WriteString(w, test.body)
+				})
+				r := request(e.url)
+				r.KeepBody = func(int) int { return 100 }
+				c := newClient(t)
+				a := c.Send(t.Context(), r)
+				require.NoError(t, a.Err, "the status decides")
+				assert.Equal(t, test.kept, string(a.Body))
+				assert.Equal(t, test.err == "", a.BodyComplete)
+				if test.err == "" {
+					assert.NoError(t, a.BodyErr)
+					assert.True(t, c.Send(t.Context(), r).Reused)
+				} else {
+					assert.ErrorContains(t, a.BodyErr, test.err)
+				}
+			})
+		}
 	})
 }

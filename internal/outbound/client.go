@@ -75,7 +75,7 @@ func New(config Config, now func() time.Time) *Client {
 			DialContext:            dialer.dial,
 			DialTLSContext:         dialer.dialTLS,
 			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // little of a body is kept
+			DisableCompression:     true, // what is kept is decoded as far as it is kept
 			MaxResponseHeaderBytes: maxResponseHeader,
 		},
 		idle: newIdlePool(config.MaxIdle, maxIdlePerHost, idleGrace, idleTTL),
@@ -120,6 +120,10 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 	return a
 }
 
+// identity asks for bodies that are kept to come as they are. Without it, any coding would be
+// acceptable (RFC 9110, section 12.5.3). It is shared by all requests.
+var identity = []string{"identity"}
+
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
 	var body io.Reader
 	if r.Body != nil {
@@ -141,6 +145,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	if r.User != "" || r.Password != "" {
 		req.SetBasicAuth(r.User, r.Password)
+	}
+	if r.KeepBody != nil {
+		req.Header["Accept-Encoding"] = identity
 	}
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", c.config.UserAgent)

@@ -66,7 +66,8 @@ func (r *Run) LogAttrs() []slog.Attr {
 // accepted, succeeded or was not sent.
 type Outcome struct {
 	Result RunResult
-	// Reason says what happened, if not the service said that the attempt failed.
+	// Reason says what happened, if not the service said that the attempt failed; of a job that was
+	// accepted, why a report was not read.
 	Reason string
 	// Reported is whether it was the service that said so.
 	Reported bool

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -76,7 +77,20 @@ func (d *decision) answered(run *jobstore.Run, a outbound.Attempt, now time.Time
 		d.failed(run, report.Final, now, chance)
 	default:
 		d.accepted(run, now)
+		if err := unread(a); err != nil {
+			d.Reason = shownTo(run, a, "the report in the answer could not be read", "the report in the answer "+err.Error())
+		}
 	}
+}
+
+// unread is why what may be a report in an answer was not read, in words that follow what it is
+// called. A service may answer with other bodies, of any length.
+func unread(a outbound.Attempt) error {
+	text := bytes.TrimLeft(a.Body, " \t\r\n")
+	if a.BodyErr != nil && (len(text) == 0 || text[0] == '{') {
+		return a.BodyErr
+	}
+	return nil
 }
 
 func (d *decision) accepted(run *jobstore.Run, now time.Time) {
@@ -107,6 +121,11 @@ func reason(run *jobstore.Run, a outbound.Attempt) string {
 	if a.Status > 0 {
 		full, shown = fmt.Sprintf("the service answered %d %s", a.Status, http.StatusText(a.Status)), "the service did not take the job"
 	}
+	return shownTo(run, a, shown, full)
+}
+
+// shownTo is a reason, which clients may see in full of a public address, or the operator's.
+func shownTo(run *jobstore.Run, a outbound.Attempt, shown, full string) string {
 	if isShown(run, a) {
 		return full
 	}

@@ -48,7 +48,11 @@ func TestDecide(t *testing.T) {
 	last.Attempts, often.Attempts, often.MaxAttempts, held.Holds, below.URL = 1, 2, 32767, 2, ""
 	once := jobstore.Run{Strategy: jobs.AtMostOnce, Attempts: 1, MaxAttempts: 1, Timeout: time.Hour}
 	cut := answered(200, `{"status":"succeeded"}`)
-	cut.BodyComplete = false
+	cut.BodyComplete, cut.BodyErr = false, errors.New("is longer than 4096 bytes")
+	coded, page := answered(200, ""), answered(200, "<html>")
+	coded.BodyComplete, coded.BodyErr = false, errors.New("cannot be decoded")
+	page.BodyComplete, page.BodyErr = false, cut.BodyErr
+	const tooLong = "the report in the answer is longer than 4096 bytes"
 	for name, c := range map[string]struct {
 		run      jobstore.Run
 		attempt  outbound.Attempt
@@ -65,7 +69,11 @@ func TestDecide(t *testing.T) {
 		"array":               {idempotent, answered(200, "[]"), jobstore.Accepted, time.Hour, "", bus.Proven},
 		"another status":      {idempotent, answered(200, `{"status":"ok"}`), jobstore.Accepted, time.Hour, "", bus.Proven},
 		"a report and more":   {idempotent, answered(200, `{"status":"succeeded"} thanks`), jobstore.Accepted, time.Hour, "", bus.Proven},
-		"a report cut off":    {idempotent, cut, jobstore.Accepted, time.Hour, "", bus.Proven},
+		"a report cut off":    {idempotent, cut, jobstore.Accepted, time.Hour, bus.HidingReason("the report in the answer could not be read", tooLong), bus.Proven},
+		"the same, below":     {below, cut, jobstore.Accepted, time.Hour, tooLong, bus.Proven},
+		"the same, of once":   {once, cut, jobstore.Accepted, time.Hour, tooLong, bus.Proven},
+		"a report in code":    {below, coded, jobstore.Accepted, time.Hour, "the report in the answer cannot be decoded", bus.Proven},
+		"a long page":         {below, page, jobstore.Accepted, time.Hour, "", bus.Proven},
 		"a report with 201":   {idempotent, answered(201, `{"status":"succeeded"}`), jobstore.Accepted, time.Hour, "", bus.Proven},
 		"succeeded":           {idempotent, answered(200, ` {"status":"succeeded","x":[1]} `), jobstore.Succeeded, never, "", bus.Proven},
 		"once succeeded":      {once, answered(200, `{"status":"succeeded"}`), jobstore.Succeeded, never, "", bus.Proven},

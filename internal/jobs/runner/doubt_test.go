@@ -1,7 +1,11 @@
 package runner_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,4 +49,37 @@ func TestAJobIsPostedAgainOverANewConnection(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, counts[0].HeldUntil)
 	assert.Contains(t, s.log.String(), "posting a job again over a new connection")
+}
+
+// TestAReportThatIsNotReadIsShown has services answer with a report that is too long, or in a code
+// that cannot be read. One in gzip is read.
+func TestAReportThatIsNotReadIsShown(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		report, long, coded := `{"status":"succeeded"}`, `{"status":"failed","message":"`+strings.Repeat("x", 5000)+`"}`, ""
+		service := newService(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", coded)
+			body := []byte(long)
+			if coded == "gzip" {
+				var packed bytes.Buffer
+				z := gzip.NewWriter(&packed)
+				_, _ = io.WriteString(z, report)
+				_ = z.Close()
+				body = packed.Bytes()
+			}
+			_, _ = w.Write(body)
+		})
+		s := newShop(t, server, service.url)
+		id := s.put("invoice", func(t *jobs.Type) { t.Concurrency = 3 })
+		require.Equal(t, 1, s.run(0))
+		s.requireJob(id, jobs.InProgress, 3, "the report in the answer is longer than 4096 bytes")
+		assert.Contains(t, s.log.String(), `level=WARN msg="cannot read the report in a service's answer"`)
+		coded = "br"
+		id = s.Put("invoice")
+		require.Equal(t, 1, s.run(0))
+		s.requireJob(id, jobs.InProgress, 3, `the report in the answer has the Content-Encoding "br", though identity was asked for`)
+		coded = "gzip"
+		id = s.Put("invoice")
+		require.Equal(t, 1, s.run(0))
+		s.requireJob(id, jobs.Succeeded, 3, "")
+	})
 }

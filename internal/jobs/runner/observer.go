@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/outbound"
@@ -66,6 +67,8 @@ func (n observation) writeLog(ctx context.Context, a outbound.Attempt, d decisio
 		level, event = slog.LevelDebug, "kept a job until replicas confirm that it was taken"
 	case d.Result == jobstore.Again:
 		event = "posting a job again over a new connection"
+	case d.Reason != "":
+		event = "cannot read the report in a service's answer"
 	case a.Err != nil:
 		event = "awaiting the report of a service that did not answer"
 	default:
@@ -79,6 +82,9 @@ func (n observation) writeLog(ctx context.Context, a outbound.Attempt, d decisio
 	switch {
 	case a.Status > 0:
 		fields = append(fields, slog.Int("status", a.Status))
+		if d.Result == jobstore.Accepted && d.Reason != "" {
+			fields = append(fields, slog.String("reason", bus.ShownReason(d.Reason, true)))
+		}
 	case a.Err != nil:
 		fields = append(fields, slog.Any("error", a.Err))
 	case d.Reason != "":

@@ -4,7 +4,6 @@ package evaluation
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -195,10 +194,8 @@ func readFeed(a outbound.Attempt) (machines.Object, error) {
 	switch {
 	case a.Err != nil:
 		return nil, a.Err
-	case !a.BodyComplete && len(a.Body) >= maxFeed:
-		return nil, fmt.Errorf("the body is longer than %d bytes", maxFeed)
-	case !a.BodyComplete:
-		return nil, errors.New("the body did not come to its end")
+	case a.BodyErr != nil:
+		return nil, fmt.Errorf("the body %w", a.BodyErr)
 	}
 	object, err := machines.ParseObject(a.Body)
 	if err != nil {

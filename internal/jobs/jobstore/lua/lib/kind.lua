@@ -170,6 +170,7 @@ KINDS.job = {
       end
       redis.call('HSET', job_key(job.id), 'worker', '', 'deadline', exact(deadline),
         'updated_at', exact(now))
+      if result[2] ~= '' then redis.call('HSET', job_key(job.id), 'reason', result[2]) end
     elseif job.once and outcome ~= 'unsent' then
       redis.call('ZREM', scheduled_key(QUEUE), job.entry)
       archive(type, job, 'failed', job.attempts - 1, now, nil, result[2])
