@@ -8,7 +8,8 @@ import (
 )
 
 // startSpan begins the span of a group commit, whose parents are the traced requests, and gives
-// each publication the spans that it comes from. It returns nil if no request is traced.
+// each publication the spans that it comes from: those that are sampled first, as a batch remembers
+// a few. It returns nil if no request is traced.
 func (h *home) startSpan(groups []*group) *tracing.Span {
 	var traceparents []string
 	for _, g := range groups {
@@ -23,11 +24,17 @@ func (h *home) startSpan(groups []*group) *tracing.Span {
 	}
 	_, span := h.options.Tracer.StartFrom(context.Background(), traceparents, "commit")
 	for _, g := range groups {
+		var unsampled []string
 		for _, r := range g.requests {
-			if r.traceparent != "" {
+			switch {
+			case r.traceparent == "":
+			case tracing.IsSampled(r.traceparent):
 				g.publication.Traceparents = append(g.publication.Traceparents, span.Follow(r.traceparent))
+			default:
+				unsampled = append(unsampled, r.traceparent)
 			}
 		}
+		g.publication.Traceparents = append(g.publication.Traceparents, unsampled...)
 	}
 	return span
 }

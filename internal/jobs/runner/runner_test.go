@@ -275,3 +275,21 @@ func TestAJobIsTracedToItsService(t *testing.T) {
 	tracer.Close()
 	assert.NotEmpty(t, exported)
 }
+
+// TestAJobThatItsCallerDoesNotSample tells its service so, and the caller's tracestate.
+func TestAJobThatItsCallerDoesNotSample(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+rdbtest.FreeAddress(t))
+	tracer, err := tracing.New("worker", "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(tracer.Close)
+	down := newService(t, with(200, `{"status":"succeeded"}`))
+	s := newShop(t, rdbtest.Embedded(t), down.url)
+	s.config.Tracer = tracer
+	s.Add("invoice")
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-"
+	_, err = s.Enqueue(t.Context(), "invoice", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, trace+"b7ad6b7169203331-00;vendor=a%20b", s.Now)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.run(0))
+	assert.Regexp(t, "^"+trace+"[0-9a-f]{16}-00$", down.got()[0].header.Get("Traceparent"))
+	assert.Equal(t, "vendor=a b", down.got()[0].header.Get("Tracestate"))
+}

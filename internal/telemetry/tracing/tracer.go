@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,22 +73,31 @@ func (t *Tracer) StartRequest(ctx context.Context, header http.Header) (context.
 		return ctx, nil
 	}
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
-	return t.start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
+	caller := trace.SpanContextFromContext(ctx)
+	ctx, span := t.start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
+	if caller.IsValid() && !span.span.SpanContext().IsSampled() {
+		ctx = context.WithValue(ctx, unsampledKey{}, true)
+	}
+	return ctx, span
 }
 
-// StartFrom begins a span of work that several other spans caused, given by [Traceparent]. It is
-// a child of the first one, and links to the others; the root of a trace, if that is empty.
+// unsampledKey marks the context of a request that its caller does not want sampled.
+type unsampledKey struct{}
+
+// StartFrom begins a span of work that several other spans caused, given by [Traceparent]. It is a
+// child of the first one that is sampled, if one is, else of the first, and links to the others. It
+// is the root of a trace if that one is empty.
 func (t *Tracer) StartFrom(ctx context.Context, traceparents []string, name string) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
 	}
 	var links []trace.Link
-	for i, parent := range traceparents {
-		from := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent})
-		if i == 0 {
-			ctx = trace.ContextWithRemoteSpanContext(ctx, trace.SpanContextFromContext(from))
+	parent := max(slices.IndexFunc(traceparents, IsSampled), 0)
+	for i, text := range traceparents {
+		if i == parent {
+			ctx = trace.ContextWithRemoteSpanContext(ctx, spanOf(text))
 		} else {
-			links = append(links, trace.LinkFromContext(from))
+			links = append(links, trace.Link{SpanContext: spanOf(text)})
 		}
 	}
 	return t.start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(links...))
@@ -97,18 +108,44 @@ func (t *Tracer) start(ctx context.Context, name string, options ...trace.SpanSt
 	return ctx, &Span{span}
 }
 
-// Traceparent returns a context's span in the notation of the W3C's traceparent header, and "" if
-// the span is not sampled.
+// Traceparent returns a context's span in the notation of the W3C's traceparent header, with a
+// semicolon and its tracestate after it if there is one, without spaces. It is "" if the span is
+// not sampled, unless that is the caller's wish: then what follows is not sampled either.
 func Traceparent(ctx context.Context) string {
-	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+	span := trace.SpanContextFromContext(ctx)
+	if span.IsSampled() || span.IsValid() && ctx.Value(unsampledKey{}) != nil {
 		return traceparent(span)
 	}
 	return ""
 }
 
+// maxState is how long a tracestate may be that is kept, in bytes: as long as it must be passed on
+// (W3C Trace Context, section 3.3.1.5).
+const maxState = 512
+
 func traceparent(span trace.SpanContext) string {
-	return "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-" + span.TraceFlags().String()
+	text := "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-" + span.TraceFlags().String()
+	if state := span.TraceState().String(); state != "" && len(state) <= maxState {
+		text += ";" + withoutSpaces.Replace(state)
+	}
+	return text
 }
+
+// What a tracestate may have, and the notation of the bus may not.
+var (
+	withoutSpaces = strings.NewReplacer("%", "%25", " ", "%20")
+	withSpaces    = strings.NewReplacer("%25", "%", "%20", " ")
+)
+
+// spanOf is the span that [Traceparent] has written down; one that is not valid, if it has not.
+func spanOf(text string) trace.SpanContext {
+	parent, state, _ := strings.Cut(text, ";")
+	carrier := propagation.MapCarrier{"traceparent": parent, "tracestate": withSpaces.Replace(state)}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+}
+
+// IsSampled reports whether what [Traceparent] has written down is sampled.
+func IsSampled(text string) bool { return spanOf(text).IsSampled() }
 
 // Propagate adds a context's span to the header of an outgoing request.
 func Propagate(ctx context.Context, header http.Header) {
