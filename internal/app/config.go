@@ -76,6 +76,8 @@ type Config struct {
 	// TLSCert and TLSKey name PEM files; both or neither are set.
 	TLSCert, TLSKey string
 	CallbackDeny    bus.DenyList
+	// TrustedNetworks are networks of which clients may know how their endpoints fail.
+	TrustedNetworks bus.DenyList
 
 	CounterFlushInterval, MonitorInterval time.Duration
 	// MetricService is "print", "datadog" or "none"; DatadogAgent is host:port or a unix URL.
@@ -201,6 +203,7 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		TLSKey:             e.text("ROUTEMASTER_TLS_KEY", ""),
 		AddressConnections: e.integer("ROUTEMASTER_ADDRESS_CONNECTIONS", 0, 0, 1_000_000),
 		CallbackDeny:       e.denyList("ROUTEMASTER_CALLBACK_DENY", bus.DefaultDeny),
+		TrustedNetworks:    e.denyList("ROUTEMASTER_TRUSTED_NETWORKS", "none"),
 
 		CounterFlushInterval: e.duration("ROUTEMASTER_COUNTER_FLUSH_INTERVAL", 5, 1, 3600, time.Second),
 		MonitorInterval:      e.duration("ROUTEMASTER_MONITOR_INTERVAL", 10, 1, 3600, time.Second),

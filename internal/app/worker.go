@@ -139,6 +139,7 @@ func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
 		Timeout:        c.Timeout,
 		VerifyTLS:      c.VerifyTLS,
 		Deny:           deny,
+		Trusted:        c.TrustedNetworks,
 		MaxIdle:        threads + spareConnections,
 		UserAgent:      "routemaster/" + Version(),
 	}, c.clock.Now)

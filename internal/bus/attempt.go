@@ -1,5 +1,7 @@
 package bus
 
+import "strings"
+
 // Outcome is what an attempt to deliver came to.
 type Outcome string
 
@@ -41,6 +43,24 @@ const (
 	// ErrorSecrets are the subscriber's secrets, which could not be opened.
 	ErrorSecrets = "secrets"
 )
+
+// What may be wrong with the certificate of an endpoint: the text of an error begins with it.
+const (
+	CertificateExpired          = "the certificate has expired, or is not valid yet"
+	CertificateWrongHost        = "the certificate is for another host"
+	CertificateUnknownAuthority = "the certificate is of an unknown authority"
+)
+
+// CertificateFault is what is wrong with a certificate in few words, given the text of an error of
+// class ErrorTLS; empty if that does not say. The rest of the text may have names of others.
+func CertificateFault(text string) string {
+	for _, fault := range []string{CertificateExpired, CertificateWrongHost, CertificateUnknownAuthority} {
+		if strings.HasPrefix(text, fault) {
+			return fault
+		}
+	}
+	return ""
+}
 
 // ShownError is the error of an attempt as its subscriber sees it, given whether the address was a
 // public one. Clients choose the addresses that the bus posts to, so of others they do not see in

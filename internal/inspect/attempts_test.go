@@ -111,6 +111,11 @@ func TestWhatIsSeenOfAnAttempt(t *testing.T) {
 		assert.Equal(t, want, inspect.ForClient(private), class)
 	}
 
+	expired := wire.AttemptRecord{Error: bus.ErrorTLS, Detail: bus.CertificateExpired + ": x509: of 10.0.0.1", Public: true}
+	assert.Equal(t, bus.CertificateExpired, inspect.ForClient(expired).Detail)
+	expired.Public = false
+	assert.Empty(t, inspect.ForClient(expired).Detail)
+
 	answered := wire.AttemptRecord{Status: 500, Excerpt: "no\x00 such\n\xff table\u202e é\\", Duration: time.Second}
 	root := inspect.ForRoot(answered)
 	assert.Equal(t, `no\x00 such\n`+"\ufffd"+` table\u202e é\`, root.Excerpt)

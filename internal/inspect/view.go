@@ -22,10 +22,13 @@ func ForRoot(r wire.AttemptRecord) wire.AttemptRecord {
 // ForClient shows of an attempt what the subscriber may see. Clients choose the addresses that the
 // bus posts to, so of one that is not public they see neither what it answered, nor in which way it
 // could not be reached, nor how long that took. The text of an error is for operators, except what
-// is wrong with the subscriber's own receipt.
+// is wrong with the subscriber's own receipt or, in few words, certificate.
 func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
 	r = ForRoot(r)
-	if r.Error != bus.ErrorReceipt {
+	switch {
+	case r.Error == bus.ErrorTLS && r.Public:
+		r.Detail = bus.CertificateFault(r.Detail)
+	case r.Error != bus.ErrorReceipt:
 		r.Detail = ""
 	}
 	if r.Public {

@@ -56,8 +56,8 @@ type Attempt struct {
 	Body         []byte
 	BodyComplete bool
 	BodyErr      error
-	// Public is whether the address that was connected to is a public one ([bus.IsPublic]); without
-	// a connection, whether all that were dialled are.
+	// Public is whether the address that was connected to is a public one ([bus.IsPublic]), or among
+	// [Config].Trusted; without a connection, whether all that were dialled are.
 	Public bool
 	// RetryAfter is how long the response asks the client to wait; 0 if it does not.
 	RetryAfter time.Duration

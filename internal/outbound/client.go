@@ -37,6 +37,8 @@ type Config struct {
 	VerifyTLS bool
 	// Deny lists the addresses that are never connected to.
 	Deny bus.DenyList
+	// Trusted lists addresses that count as public: see [Attempt].Public.
+	Trusted bus.DenyList
 	// MaxIdle is how many idle connections are kept in all.
 	MaxIdle int
 	// UserAgent is sent with every request.
@@ -240,6 +242,7 @@ func rewind(req *http.Request) (err error) {
 // tries once more.
 func (c *Client) connect(ctx context.Context, scheme, host string, a *Attempt) (*connection, error) {
 	ctx, trail := withTrail(ctx)
+	trail.trusted = c.config.Trusted
 	conn, err := c.transport.NewClientConn(ctx, scheme, host)
 	if a.OutOfFiles = outOfFiles(err); a.OutOfFiles != nil {
 		c.idle.clear()

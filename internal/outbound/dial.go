@@ -22,6 +22,8 @@ import (
 // trail is what is learnt of the addresses that are dialled for one connection. Several may be
 // dialled at the same time.
 type trail struct {
+	// trusted lists addresses that count as public.
+	trusted bus.DenyList
 	// dialled is set with the first address, private with the first that is not public.
 	dialled, private atomic.Bool
 	// connected is set once a TCP connection is made. Then private is of its address; a dial that
@@ -36,6 +38,11 @@ type trail struct {
 // public reports whether the address that was connected to is public, or else all that were
 // dialled.
 func (t *trail) public() bool { return t.dialled.Load() && !t.private.Load() }
+
+// isPublic reports whether an address is public, or counts as that.
+func (t *trail) isPublic(address netip.Addr) bool {
+	return bus.IsPublic(address) || t.trusted.Denies(address)
+}
 
 type trailKey struct{}
 
@@ -76,7 +83,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 func noteConnection(ctx context.Context, to net.Addr) {
 	if t := trailOf(ctx); t != nil {
 		address, _ := netip.ParseAddrPort(to.String())
-		t.private.Store(!bus.IsPublic(address.Addr()))
+		t.private.Store(!t.isPublic(address.Addr()))
 		t.connected.Store(true)
 	}
 }
@@ -99,7 +106,7 @@ func checkAddress(ctx context.Context, deny bus.DenyList, address string) error 
 	}
 	if t := trailOf(ctx); t != nil {
 		t.dialled.Store(true)
-		if !bus.IsPublic(to.Addr()) {
+		if !t.isPublic(to.Addr()) {
 			t.private.Store(true)
 		}
 	}

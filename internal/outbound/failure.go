@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 
 	"routemaster/internal/bus"
@@ -15,13 +16,59 @@ import (
 
 // failed notes that there was no response.
 func (a *Attempt) failed(ctx context.Context, err error) {
-	a.Err, a.Error = err, classify(ctx, err)
+	a.Err, a.Error = explained(err), classify(ctx, err)
 	if ctx.Err() != nil {
 		a.Err = context.Cause(ctx)
 	}
 	if a.Doubtful {
 		a.Err = fmt.Errorf("%w, over a connection that was used before", a.Err)
 	}
+}
+
+// explained is an error with what it means for whoever has to mend it. That of a look-up names the
+// resolver, which is of the operator's network: it goes no further.
+func explained(err error) error {
+	var name *net.DNSError
+	if errors.As(err, &name) {
+		return &net.DNSError{
+			Err: resolverError(name), Name: name.Name, IsTimeout: name.IsTimeout, IsTemporary: name.IsTemporary, IsNotFound: name.IsNotFound,
+		}
+	}
+	if wrong := wrongCertificate(err); wrong != "" {
+		return fmt.Errorf("%s: %w", wrong, err)
+	}
+	return err
+}
+
+// resolverError is why a look-up failed, without addresses, which are in errors of its connections.
+func resolverError(err *net.DNSError) string {
+	switch {
+	case err.IsNotFound:
+		return "no such host"
+	case err.IsTimeout:
+		return "the name server did not answer in time"
+	case strings.Contains(err.Err, "udp") || strings.Contains(err.Err, "tcp"):
+		return "the name server cannot be reached"
+	}
+	return err.Err
+}
+
+// wrongCertificate says what is wrong with a certificate; empty if that has no word.
+func wrongCertificate(err error) string {
+	var (
+		invalid   x509.CertificateInvalidError
+		hostname  x509.HostnameError
+		authority x509.UnknownAuthorityError
+	)
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return bus.CertificateExpired
+	case errors.As(err, &hostname):
+		return bus.CertificateWrongHost
+	case errors.As(err, &authority):
+		return bus.CertificateUnknownAuthority
+	}
+	return ""
 }
 
 // connectError is an error before there was a connection, including its TLS.

@@ -2,6 +2,8 @@ package outbound_test
 
 import (
 	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -127,5 +129,56 @@ func TestResets(t *testing.T) {
 	for _, scheme := range []string{"https", "http"} {
 		a := post(t, newClient(t), scheme+"://"+listener.Addr().String())
 		assert.Equal(t, bus.ErrorReset, a.Error, "%s: %v", scheme, a.Err)
+	}
+}
+
+// TestWhatIsWrongWithACertificate has an endpoint's be too old, for another host, or of an unknown
+// authority.
+func TestWhatIsWrongWithACertificate(t *testing.T) {
+	e := newEndpoint(t, false, func(http.ResponseWriter, *http.Request) {})
+	verify := func(c *outbound.Config) { c.VerifyTLS = true }
+	a := post(t, newClient(t, verify), e.url)
+	assert.Equal(t, bus.ErrorTLS, a.Error)
+	assert.Equal(t, bus.CertificateUnknownAuthority, bus.CertificateFault(a.Err.Error()), "%v", a.Err)
+	for fault, err := range map[string]error{
+		bus.CertificateExpired:   x509.CertificateInvalidError{Reason: x509.Expired},
+		bus.CertificateWrongHost: x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"of-others.example"}}, Host: "mine.example"},
+		"":                       x509.CertificateInvalidError{Reason: x509.TooManyIntermediates},
+	} {
+		explained := outbound.Explained(&tls.CertificateVerificationError{Err: err})
+		assert.Equal(t, fault, bus.CertificateFault(explained.Error()), "%v", explained)
+	}
+}
+
+// TestAResolverIsNotNamed has look-ups fail in each way: no text has its address.
+func TestAResolverIsNotNamed(t *testing.T) {
+	for text, err := range map[string]*net.DNSError{
+		"lookup x.example: no such host": {Err: "no such host", Name: "x.example", Server: "10.0.0.2:53", IsNotFound: true},
+		"lookup x.example: the name server did not answer in time": {
+			Err: "read udp 10.1.1.1:40000->10.0.0.2:53: i/o timeout", Name: "x.example", Server: "10.0.0.2:53", IsTimeout: true,
+		},
+		"lookup x.example: the name server cannot be reached": {
+			Err: "dial udp 10.0.0.2:53: connect: network is unreachable", Name: "x.example", Server: "10.0.0.2:53",
+		},
+		"lookup x.example: server misbehaving": {Err: "server misbehaving", Name: "x.example", Server: "10.0.0.2:53", IsTemporary: true},
+	} {
+		assert.EqualError(t, outbound.Explained(&net.OpError{Op: "dial", Net: "tcp", Err: err}), text)
+	}
+}
+
+// TestTrustedNetworksCountAsPublic connects to loopback, or does not, with and without trust.
+func TestTrustedNetworksCountAsPublic(t *testing.T) {
+	e := newEndpoint(t, false, func(http.ResponseWriter, *http.Request) {})
+	list, err := bus.ParseDenyList("127.0.0.0/8")
+	require.NoError(t, err)
+	for _, trusted := range []bool{true, false} {
+		c := newClient(t, func(c *outbound.Config) {
+			if trusted {
+				c.Trusted = list
+			}
+		})
+		for _, url := range []string{e.url, e.url, "https://" + freePort(t)} {
+			assert.Equal(t, trusted, post(t, c, url).Public, url)
+		}
 	}
 }

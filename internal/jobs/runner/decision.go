@@ -118,6 +118,11 @@ func (d *decision) failed(run *jobstore.Run, final bool, now time.Time, chance f
 func reason(run *jobstore.Run, a outbound.Attempt) string {
 	const silent = "the service did not answer: "
 	full, shown := silent+a.Error, silent+bus.ShownError(a.Error, false)
+	if a.Error == bus.ErrorTLS {
+		if fault := bus.CertificateFault(a.Err.Error()); fault != "" {
+			full += ": " + fault
+		}
+	}
 	if a.Status > 0 {
 		full, shown = fmt.Sprintf("the service answered %d %s", a.Status, http.StatusText(a.Status)), "the service did not take the job"
 	}

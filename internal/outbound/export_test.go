@@ -1,0 +1,4 @@
+package outbound
+
+// Explained is explained, for the tests.
+var Explained = explained
