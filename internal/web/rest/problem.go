@@ -75,7 +75,10 @@ var tokenPaths = []string{"/api_tokens/", "/subscribers/"}
 func instanceOf(r *http.Request) string {
 	path := r.URL.Path
 	sent, _ := auth.BasicCredentials(r)
-	token := string(requestInfoOf(r).client.Token)
+	token := ""
+	if info, ok := r.Context().Value(requestInfoKey{}).(*requestInfo); ok {
+		token = string(info.client.Token)
+	}
 	for _, segment := range strings.Split(path, "/") {
 		if segment != "" && (segment == token || strings.HasPrefix(sent, segment+":") || strings.HasSuffix(sent, ":"+segment)) {
 			return ""
