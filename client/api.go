@@ -24,7 +24,7 @@ type Subscription struct {
 	// bus ignores a user name: see UUID.
 	Callback string
 	// UUID is the secret that the bus sends to the callback as the user name: see [NewHandler]. If
-	// it is empty, the uuid is unchanged.
+	// it is empty, deliveries carry none.
 	UUID string
 	// Timeout is how long a batch may wait for more events, 0 to 1 h, in whole ms. If it is nil, it
 	// is unchanged: 500 ms at first.

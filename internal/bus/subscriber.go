@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ type Subscription struct {
 	// Options are what [ParseOption] returns for options, by their names: "" for the default. Those
 	// that are left out keep their value.
 	Options map[string]string
+	// Stored, if given, is the client's subscriber: clients subscribe again when they start, so what
+	// it has already is not refused, even if the bus it was migrated from was less strict.
+	Stored *Subscriber
 }
 
 // Normalize validates the subscription and drops the user name and password of its callback:
@@ -52,22 +56,30 @@ func (s *Subscription) normalize(deny DenyList, change bool) error {
 	}
 	if s.Callback != "" || !change {
 		callback, err := normalCallback(s.Callback, deny)
-		if err != nil {
+		switch {
+		case err == nil:
+			s.Callback = callback
+		case !s.keepsCallback(deny):
 			return At("/callback", err)
 		}
-		s.Callback = callback
 	}
-	if s.UUID != nil && !validUUID(*s.UUID) {
+	if s.UUID != nil && !validUUID(*s.UUID) && (s.Stored == nil || s.Stored.UUID != *s.UUID) {
 		// RFC 7617, section 2: a user-id has no colon and no control character.
 		return Invalidf("/uuid", "must be at most %d characters, without a colon or control characters", maxUUIDLen)
 	}
 	if s.Timeout != nil && (*s.Timeout < 0 || *s.Timeout > MaxTimeout) {
 		return Invalidf("/timeout", "must be 0 to %d ms", MaxTimeout.Milliseconds())
 	}
-	if s.MaxEvents != nil && (*s.MaxEvents < 1 || *s.MaxEvents > MaxMaxEvents) {
+	if s.MaxEvents != nil && (*s.MaxEvents < 1 || *s.MaxEvents > MaxMaxEvents) && (s.Stored == nil || s.Stored.MaxEvents != *s.MaxEvents) {
 		return Invalidf("/max", "must be 1 to %d events", MaxMaxEvents)
 	}
 	return nil
+}
+
+// keepsCallback reports whether the callback is the stored one, and is not denied.
+func (s *Subscription) keepsCallback(deny DenyList) bool {
+	u, err := url.Parse(s.Callback)
+	return err == nil && s.Stored != nil && s.Stored.Callback == s.Callback && !deny.DeniesHost(u)
 }
 
 func validUUID(uuid string) bool {

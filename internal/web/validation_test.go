@@ -32,7 +32,7 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 			{"/topics/a", `7`, "", "must be an object"},
 			{"/topics/a", event(`"data":1`) + `{}`, "", "something after the JSON value"},
 			{"/topics/a", event(`"data":1`) + `x`, "", "line 1, column 52"},
-			{"/topics/a", event(`"type":"noop"`), "", "duplicate"},
+			{"/topics/a", event(`"type":"noop"`), "/type", "duplicate"},
 			{"/topics/a", "{\"type\":\"\xff\"}", "", "UTF-8"},
 			{"/topics/a", event(`"extra":1`), "/extra", "known are type, url, timestamp, data"},
 			{"/topics/a", `{"url":"https://x.example/"}`, "/type", "one of create"},
@@ -61,7 +61,7 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 			{"/topics/a", `true`, "", "must be an object"},
 			{"/topics/a", event(`"data":NaN`), "", "line 1, column"},
 			{"/topics/a", event(`"data":01`), "", "line 1, column"},
-			{"/topics/a", event(`"data":{"a":1,"a":2}`), "", "duplicate"},
+			{"/topics/a", event(`"data":{"a":1,"a":2}`), "/data/a", "duplicate"},
 			{"/topics/a", event(`"data":"\ud800"`), "", "line 1, column"},
 			{"/topics/a", event(`"data":` + strings.Repeat("[", 102) + strings.Repeat("]", 102)), "/data", "nested"},
 			{"/topics/a", event(`"data":` + strings.Repeat("[", 20_000)), "", "depth"},
@@ -136,7 +136,7 @@ func TestNullIsAsIfLeftOut(t *testing.T) {
 		a.RequireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":"demo","timeout":0,"max":8}`)
 		a.RequireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":null,"timeout":null,"max":null}`)
 		assert.Contains(t, a.Do(bob, "GET", "/subscriptions", "").Body,
-			`"uuid":"demo","callback":"https://b.example/","max_events":8,"timeout":0`, "each keeps what it was")
+			`"uuid":"","callback":"https://b.example/","max_events":8,"timeout":0`, "but for the uuid, each keeps what it was")
 
 		before := time.Now().UnixMilli()
 		for _, timestamp := range []string{"null", "1795302000000.0", "1.795302e12", "-7.000", "0.0e5", "9223372036854775807.0", "-9223372036854775808.0", "700e-2"} {

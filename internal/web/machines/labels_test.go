@@ -219,7 +219,7 @@ func TestMetadataIsRefused(t *testing.T) {
 		{`{"metadata":null}`, 400, "invalid_request", "/metadata"},
 		{`{"metadata":[1]}`, 400, "invalid_request", "/metadata"},
 		{`{"metadata":"x"}`, 400, "invalid_request", "/metadata"},
-		{`{"metadata":{"a":1,"a":2}}`, 400, "invalid_request", ""},
+		{`{"metadata":{"a":1,"a":2}}`, 400, "invalid_request", "/metadata/a"},
 		{`{"metadata":{},"state":"end"}`, 400, "invalid_request", "/state"},
 		{`{"metadata":{"deep":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}}`, 400, "invalid_request", "/metadata"},
 		{`{"metadata":{"long":"` + long + `"}}`, 400, "invalid_request", ""},

@@ -58,7 +58,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"short":"7"}`, "/short", "must be an integer"},
 		{`{"Name":"a"}`, "/Name", "is not known here; known are name, list, text, count, short"},
 		{`{"a~/":1}`, "/a~0~1", "is not known here; known are name, list, text, count, short"},
-		{`{"name":"a","name":"b"}`, "", `the body is not valid JSON at line 1, column 13: duplicate object member name`},
+		{`{"name":"a","name":"b"}`, "/name", `the body is not valid JSON at line 1, column 13: duplicate name "name" in an object; send it once`},
 		{`{"name":"a"}{}`, "", "there is something after the JSON value; send one value"},
 		{"{}\n}", "", "the body is not valid JSON at line 2, column 1: invalid character '}' at start of value"},
 		{`{"name":"a"`, "", "the body is not valid JSON at line 1, column 12: it ends too early"},
@@ -94,8 +94,8 @@ func TestDecodeNullableAndOthers(t *testing.T) {
 		{`{"text":7}`, "/text", "must be a string"},
 		{`{"count":"7"}`, "/count", "must be an integer"},
 		{`{"count":7.5}`, "/count", "must be an integer of at most 64 bits"},
-		{`{"x":{"a":1,"a":2}}`, "", "duplicate"},
-		{`{"x":1,"x":1}`, "", "duplicate"},
+		{`{"x":{"a":1,"a":2}}`, "/x/a", `duplicate name "a"`},
+		{`{"x":1,"x":1}`, "/x", `duplicate name "x"`},
 	} {
 		var into members
 		var invalid *bus.Invalid

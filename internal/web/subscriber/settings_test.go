@@ -1,6 +1,7 @@
 package subscriber_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -36,6 +37,43 @@ func (a api) settings(who, path string) (settings string, status map[string]any)
 	text, err := json.Marshal(shown)
 	require.NoError(a.T, err)
 	return string(text), status
+}
+
+// TestWhatIsStoredIsAcceptedAgain has clients whose subscriptions another bus has stored, which
+// subscribe again when they start.
+func TestWhatIsStoredIsAcceptedAgain(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","uuid":"u"}`)
+		p := a.Of(alice).Partition()
+		long := "https://a.example/" + strings.Repeat("x", 1100)
+		for _, stored := range []struct {
+			fields   []any
+			sent     string // a part of a subscription
+			pointer  string
+			callback string
+		}{
+			{[]any{"uuid", "a:b"}, `"uuid":"a:b"`, "/uuid", ""},
+			{[]any{"uuid", strings.Repeat("u", 300)}, `"uuid":"` + strings.Repeat("u", 300) + `"`, "/uuid", ""},
+			{[]any{"callback", long}, "", "/callback", long},
+			{[]any{"callback", "https://u@a.example/#x", "uuid", "a:b"}, `"uuid":"a:b"`, "/callback", "https://u@a.example/#x"},
+			{[]any{"max_events", "20000"}, `"max":20000`, "/max", ""},
+		} {
+			callback := cmp.Or(stored.callback, "https://a.example/")
+			body := strings.Replace(`{"topics":["widgets"],"callback":"`+callback+`",`+stored.sent+`}`, ",}", "}", 1)
+			change := strings.Replace(`{"callback":"`+callback+`",`+stored.sent+`}`, ",}", "}", 1)
+			assert.Equal(t, stored.pointer, a.Problem(alice, "POST", "/subscription", body).Pointer, "it is not stored yet")
+			require.NoError(t, p.HSet(t.Context(), p.Namespace()+"subscriber:"+alice, stored.fields...).Err())
+			before := rdbtest.Dump(t, redis.Raw)[p.Namespace()+"subscriber:"+alice]
+			a.RequireDone(alice, "POST", "/subscription", body)
+			a.RequireDone(alice, "PATCH", "/subscriber", change)
+			assert.Equal(t, before, rdbtest.Dump(t, redis.Raw)[p.Namespace()+"subscriber:"+alice])
+			assert.Equal(t, stored.pointer, a.Problem(bob, "POST", "/subscription", body).Pointer, "another client has nothing stored")
+			a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":100}`)
+		}
+		own, _ := a.settings(alice, "/subscriber")
+		assert.JSONEq(t, defaults, own, "without a uuid there is none")
+	})
 }
 
 func TestSettingsAreShownAndChanged(t *testing.T) {
@@ -108,8 +146,8 @@ func TestSettingsAreRefused(t *testing.T) {
 			{`"max_requests_per_minute":0`, "/max_requests_per_minute"}, {`"max_events_per_minute":600000001`, "/max_events_per_minute"},
 			{`"partial":1`, "/partial"}, {`"strict_order":"true"`, "/strict_order"}, {`"log_attempts":"some"`, "/log_attempts"},
 			{`"dead_letters":true`, "/dead_letters"}, {`"dead_letters":{"attempts":0}`, "/dead_letters/attempts"},
-			{`"dead_letters":{"keep":1}`, "/dead_letters/keep"}, {`"partial":true,"partial":true`, ""},
-			{`"dead_letters":{"age":60000,"age":60000}`, ""},
+			{`"dead_letters":{"keep":1}`, "/dead_letters/keep"}, {`"partial":true,"partial":true`, "/partial"},
+			{`"dead_letters":{"age":60000,"age":60000}`, "/dead_letters/age"},
 		} {
 			for _, request := range [][2]string{
 				{"PATCH /subscriber", `{` + c.member + `}`},

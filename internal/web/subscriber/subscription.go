@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -18,7 +19,7 @@ import (
 // postSubscription sets a client's subscription: all its topics, and how it gets events.
 func (h *Handlers) postSubscription(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)
-	sub, err := h.readSubscription(w, r)
+	sub, err := h.readSubscription(w, r, of)
 	if err == nil {
 		err = h.stores.Subscribe(r.Context(), of, sub, h.Now())
 	}
@@ -28,15 +29,16 @@ func (h *Handlers) postSubscription(w http.ResponseWriter, r *http.Request) {
 
 // patch changes what a client sends of a subscription.
 func (h *Handlers) patch(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	sub, fields, err := h.readSubscriptionChange(w, r)
+	sub, fields, err := h.readSubscriptionChange(w, r, of)
 	if err == nil {
 		err = h.stores.PatchSubscriber(r.Context(), of, sub, h.Now())
 	}
 	h.respondSubscriberChanged(w, r, of, err, "changed a subscriber", slog.Any("fields", fields))
 }
 
-// readSubscription reads a whole subscription, in which null is as if left out.
-func (h *Handlers) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
+// readSubscription reads a whole subscription, in which null is as if left out. Without a uuid it
+// has an empty one, as in the Ruby original.
+func (h *Handlers) readSubscription(w http.ResponseWriter, r *http.Request, of bus.Token) (sub bus.Subscription, err error) {
 	sent, err := h.readSent(w, r)
 	if err != nil {
 		return sub, err
@@ -48,12 +50,34 @@ func (h *Handlers) readSubscription(w http.ResponseWriter, r *http.Request) (sub
 	if sub, err = sent.subscription(); err != nil {
 		return sub, err
 	}
-	return sub, sub.Normalize(h.config.Deny)
+	if sub.UUID == nil {
+		sub.UUID = new(string)
+	}
+	return sub, h.normalize(r, of, &sub, (*bus.Subscription).Normalize)
+}
+
+// normalize normalizes a client's subscription, and reads what is stored of it if that matters.
+func (h *Handlers) normalize(
+	r *http.Request, of bus.Token, sub *bus.Subscription, normalize func(*bus.Subscription, bus.DenyList) error,
+) error {
+	invalid := normalize(sub, h.config.Deny)
+	if invalid == nil {
+		return nil
+	}
+	stored, err := h.at(of).stats.Detail(r.Context(), of, h.Now())
+	switch {
+	case errors.Is(err, bus.ErrNotSubscribed):
+		return invalid
+	case err != nil:
+		return err
+	}
+	sub.Stored = &stored.Subscriber
+	return normalize(sub, h.config.Deny)
 }
 
 // readSubscriptionChange reads a change of a subscription, in which null is the default, and the
 // names of what it changes.
-func (h *Handlers) readSubscriptionChange(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, fields []string, err error) {
+func (h *Handlers) readSubscriptionChange(w http.ResponseWriter, r *http.Request, of bus.Token) (sub bus.Subscription, fields []string, err error) {
 	sent, err := h.readSent(w, r)
 	if err != nil {
 		return sub, nil, err
@@ -62,10 +86,11 @@ func (h *Handlers) readSubscriptionChange(w http.ResponseWriter, r *http.Request
 	if sub, err = sent.subscription(); err != nil {
 		return sub, nil, err
 	}
+	normalize := (*bus.Subscription).NormalizeChange
 	if sent.Callback.Sent {
-		return sub, fields, sub.Normalize(h.config.Deny)
+		normalize = (*bus.Subscription).Normalize
 	}
-	return sub, fields, sub.NormalizeChange(h.config.Deny)
+	return sub, fields, h.normalize(r, of, &sub, normalize)
 }
 
 // sentSubscription is what a client sends of its subscription.
