@@ -134,6 +134,56 @@ const (
 // Limit returns how many elements of a list are wanted.
 func (q *Query) Limit() int { return int(q.Integer("limit", 1, maxLimit, defaultLimit)) }
 
+// Part says which part is wanted of a list that is short enough to be read as a whole: newest
+// first, with a time in ms and an id for each element.
+type Part struct {
+	limit     int
+	createdAt int64
+	id        string // the last element of the page before; empty for the first page
+}
+
+// PartOfAll returns which part of a list is wanted: all of it, unless the request says.
+func (q *Query) PartOfAll() (part Part) {
+	part.limit = int(q.Integer("limit", 1, maxLimit, maxLimit))
+	if !q.Has("after") {
+		return part
+	}
+	at, id, _ := strings.Cut(q.Get("after"), ".")
+	createdAt, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || id == "" {
+		q.Refuse("the query's after must be as the Link of the page before has it")
+	}
+	part.createdAt, part.id = createdAt, id
+	return part
+}
+
+// Take returns a part of a list, and what the request for the next page has to send as after. The
+// element that the part begins behind may be gone by now.
+func Take[T any](part Part, all []T, keyOf func(T) (createdAt int64, id string)) (page []T, next string) {
+	if part.id != "" {
+		last := slices.IndexFunc(all, func(one T) bool {
+			_, id := keyOf(one)
+			return id == part.id
+		})
+		if last < 0 {
+			older := slices.IndexFunc(all, func(one T) bool {
+				createdAt, _ := keyOf(one)
+				return createdAt < part.createdAt
+			})
+			if older < 0 {
+				older = len(all)
+			}
+			last = older - 1
+		}
+		all = all[last+1:]
+	}
+	if len(all) <= part.limit {
+		return all, ""
+	}
+	createdAt, id := keyOf(all[part.limit-1])
+	return all[:part.limit], strconv.FormatInt(createdAt, 10) + "." + id
+}
+
 // RespondPage responds with 200 and a page of a list, or with an error. Next is what the request
 // for the next page has to send as after; it is empty if there is none.
 func (s *Service) RespondPage(w http.ResponseWriter, r *http.Request, page any, next string, err error) {

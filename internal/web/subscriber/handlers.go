@@ -102,11 +102,11 @@ func (h *Handlers) Routes(r chi.Router, path string) {
 	route(http.MethodPost, "/dead_letters/redeliver", h.redeliverDeadLetters)
 	route(http.MethodPost, "/dead_letters/discard", h.discardDeadLetters)
 	// What it gets again of topics' histories.
-	route(http.MethodGet, "/replays", h.getReplays)
+	route(http.MethodGet, "/replays", h.getReplays, "limit", "after")
 	route(http.MethodPost, "/replays", h.postReplay)
 	route(http.MethodDelete, "/replays/{id}", h.deleteReplay)
 	// What deliveries are signed with.
-	route(http.MethodGet, "/secrets", h.getSecrets)
+	route(http.MethodGet, "/secrets", h.getSecrets, "limit", "after")
 	route(http.MethodPost, "/secrets", h.postSecret)
 	route(http.MethodDelete, "/secrets/{id}", h.deleteSecret)
 }

@@ -26,9 +26,16 @@ type replayView struct {
 	Error     *string       `json:"error"`
 }
 
-// getReplays lists replays. They are [replay.MaxKept] at most, so there are no pages.
+// getReplays lists replays.
 func (h *Handlers) getReplays(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	part := q.PartOfAll()
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
 	all, err := h.at(of).replays.List(r.Context(), of)
+	all, next := rest.Take(part, all, func(one replay.Replay) (int64, string) { return one.CreatedAt.UnixMilli(), string(one.ID) })
 	views := make([]replayView, len(all))
 	for i, one := range all {
 		views[i] = replayView{
@@ -36,7 +43,7 @@ func (h *Handlers) getReplays(w http.ResponseWriter, r *http.Request, of bus.Tok
 			one.CreatedAt.UnixMilli(), rest.OrNull(one.Error),
 		}
 	}
-	h.RespondJSON(w, r, views, err)
+	h.RespondPage(w, r, views, next, err)
 }
 
 // postReplay begins a replay.

@@ -32,15 +32,22 @@ type addedSecretView struct {
 
 // getSecrets lists the secrets that sign.
 func (h *Handlers) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	part := q.PartOfAll()
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
 	all, err := h.at(of).secrets.List(r.Context(), of)
+	current, next := rest.Take(part, all.Current(h.Now()), func(one signature.Stored) (int64, string) { return one.CreatedAt, one.ID })
 	views := []secretView{}
-	for _, secret := range all.Current(h.Now()) {
+	for _, secret := range current {
 		views = append(views, secretView{
 			ID: secret.ID, Type: secret.Type, PublicKey: secret.PublicKey,
 			CreatedAt: secret.CreatedAt, ExpiresAt: rest.OrNull(secret.ExpiresAt),
 		})
 	}
-	h.RespondJSON(w, r, views, err)
+	h.RespondPage(w, r, views, next, err)
 }
 
 // postSecret adds a secret, and shows it.
