@@ -42,7 +42,7 @@ func (b *busFlags) add(command *cobra.Command) {
 }
 
 func (b *busFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVarP(&b.bus, "bus", "b", "", "the bus: a domain, a URL, or @NAME for one of .rtmrc")
+	flags.StringVarP(&b.bus, "bus", "b", "", "the bus, instead of $"+busVariable+": a domain, a URL, or @NAME for one of .rtmrc")
 	flags.StringVarP(&b.token, "token", "t", "", "the token, or the root key, instead of that of .rtmrc or $"+tokenVariable)
 	flags.StringVar(&b.ca, "ca", "", "trust the certificates in this PEM `file`, besides the system's")
 	flags.BoolVar(&b.insecure, "insecure", false, "trust any certificate: for trying things out only")
@@ -157,17 +157,20 @@ func (b *busFlags) client(options ...client.Option) (*client.Client, error) {
 	return c, nil
 }
 
-// tokenVariable is the environment variable with the token to use if nothing else gives one.
-const tokenVariable = "ROUTEMASTER_TOKEN"
+// These environment variables have the bus and the token to use if nothing else gives one.
+const (
+	busVariable   = "ROUTEMASTER_BUS"
+	tokenVariable = "ROUTEMASTER_TOKEN"
+)
 
 // resolve returns the URL and the token. The token of the bus in .rtmrc takes precedence over that
 // of the environment, which may be for another bus.
 func (b *busFlags) resolve() (url, token string, err error) {
-	if b.bus == "" {
-		return "", "", errors.New("no bus given: -b takes a domain, a URL, or @NAME for one of .rtmrc")
+	url, token = cmp.Or(b.bus, os.Getenv(busVariable)), cmp.Or(b.token, os.Getenv(tokenVariable))
+	if url == "" {
+		return "", "", errors.New("no bus given: -b or " + busVariable + " takes a domain, a URL, or @NAME for one of .rtmrc")
 	}
-	url, token = b.bus, cmp.Or(b.token, os.Getenv(tokenVariable))
-	if name, named := strings.CutPrefix(b.bus, "@"); named {
+	if name, named := strings.CutPrefix(url, "@"); named {
 		known, err := readRC()
 		if err != nil {
 			return "", "", err

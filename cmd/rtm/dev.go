@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +38,9 @@ to try next, and run until Ctrl-C.
 --machines runs state machines too, in place of those of ROUTEMASTER_MACHINES. {placeholders.service} is then the address
 of the service, whatever the files say: it prints the webhooks and feeds requested there, and answers 200 with {}. Others
 are requested where the files say.
+
+The root key is kept in $XDG_STATE_HOME/routemaster/dev-root-key (or in ~/.local/state), unless ROUTEMASTER_ROOT_KEY gives
+one, and the tokens follow from it. So they are the same at each start.
 
 Settings come from the environment, as for the daemons, except those that a bus on loopback needs. With DOWNSTREAM_URL
 jobs go there instead of to the built-in service.`,
@@ -171,7 +173,7 @@ func (d *devBus) configure() (err error) {
 		return err
 	}
 	if d.config.RootKey == "" {
-		d.config.RootKey = "root-" + rand.Text()
+		d.config.RootKey = devRootKey()
 	}
 	d.config.ForceTLS = false
 	d.config.MetricsAddr = "" // web serves the metrics of the process
@@ -266,6 +268,10 @@ func (d *devBus) showCommands(publisher, subscriber string) {
 	fmt.Fprintf(d.out, `
 Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
 
+  # have rtm use this bus, in this terminal; both stay the same from start to start
+  export ROUTEMASTER_BUS=%[1]s
+  export ROUTEMASTER_TOKEN=%[2]s
+
   # publish an event
   curl -i -u %[2]s: %[1]s/topics/%[5]s -d '{"type":"update","url":"https://example.com/widgets/1"}'
 
@@ -291,7 +297,7 @@ Ctrl-C stops it. %[8]s
 `, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType, received, d.machineCommands(publisher))
 }
 
-// token returns the token of a client: the one that an earlier run left in Redis, else a new one.
+// token returns the token of a client: the one that an earlier run left in Redis, else [devToken].
 func (d *devBus) token(ctx context.Context, name string) (string, error) {
 	root := d.as(d.config.RootKey)
 	known, err := root.Tokens(ctx)
@@ -303,7 +309,7 @@ func (d *devBus) token(ctx context.Context, name string) (string, error) {
 			return token.Token, nil
 		}
 	}
-	made, err := root.AddToken(ctx, name, "")
+	made, err := root.AddToken(ctx, name, devToken(d.config.RootKey, name))
 	return made.Token, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -92,6 +93,20 @@ func requireLogin(t *testing.T, line string) {
 // that it has logged nothing that a busy host does not explain.
 func startDev(t *testing.T, args []string) (until func(text string) (commands []string), stop func()) {
 	t.Helper()
+	read, stop := startDevScreen(t, args)
+	return func(text string) []string {
+		t.Helper()
+		commands, _ := read(text)
+		return commands
+	}, stop
+}
+
+// startDevScreen is [startDev], but read also returns all lines.
+func startDevScreen(t *testing.T, args []string) (read func(text string) (commands, all []string), stop func()) {
+	t.Helper()
+	if os.Getenv("XDG_STATE_HOME") == "" {
+		t.Setenv("XDG_STATE_HOME", t.TempDir())
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	screen, out := io.Pipe()
 	var log bytes.Buffer
@@ -102,19 +117,20 @@ func startDev(t *testing.T, args []string) (until func(text string) (commands []
 		exited <- status
 	}()
 	lines := bufio.NewScanner(screen)
-	until = func(text string) (commands []string) {
+	read = func(text string) (commands, all []string) {
 		t.Helper()
 		for lines.Scan() {
+			all = append(all, lines.Text())
 			found := strings.Contains(lines.Text(), text)
 			if strings.Contains(lines.Text(), "curl ") || found && inBrowser.MatchString(lines.Text()) {
 				commands = append(commands, lines.Text())
 			}
 			if found {
-				return commands
+				return commands, all
 			}
 		}
 		t.Fatalf("it does not print %q; its log: %s", text, log.String())
-		return nil
+		return nil, nil
 	}
 	stop = func() {
 		t.Helper()
@@ -128,7 +144,7 @@ func startDev(t *testing.T, args []string) (until func(text string) (commands []
 		}
 		assert.Empty(t, unexplained(log.String()))
 	}
-	return until, stop
+	return read, stop
 }
 
 // unexplained returns the lines of a log that a busy host does not explain: on it, Redis may answer
@@ -183,6 +199,42 @@ func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 	}
 
 	stop()
+}
+
+// TestDevStaysTheSameFromStartToStart pastes the two lines of the first run, restarts it on the
+// same port, and runs rtm without a flag. The root key's file is only for the user.
+func TestDevStaysTheSameFromStartToStart(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	_, port, err := net.SplitHostPort(rdbtest.FreeAddress(t))
+	require.NoError(t, err)
+	args := []string{"dev", "--port", port}
+	var first []string
+	for range 2 {
+		read, stop := startDevScreen(t, args)
+		_, lines := read("Ctrl-C stops it")
+		var exports []string
+		for _, line := range lines {
+			if export, ok := strings.CutPrefix(line, "  export "); ok {
+				name, value, _ := strings.Cut(export, "=")
+				exports = append(exports, name, value)
+			}
+		}
+		require.Len(t, exports, 4, "two lines")
+		if first == nil {
+			first = exports
+			t.Setenv(exports[0], exports[1])
+			t.Setenv(exports[2], exports[3])
+		}
+		assert.Equal(t, first, exports)
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, app.ExitOK, run(t.Context(), []string{"topic", "list"}, &stdout, &stderr), stderr.String())
+		assert.Contains(t, stdout.String(), "widgets\t")
+		stop()
+	}
+	kept, err := os.Stat(filepath.Join(state, "routemaster", "dev-root-key"))
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), kept.Mode().Perm())
 }
 
 func TestDevGivesJobsToTheServiceOfTheEnvironment(t *testing.T) {

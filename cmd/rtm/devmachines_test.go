@@ -75,6 +75,7 @@ func TestDevRunsTheExampleMachine(t *testing.T) {
 
 // TestDevRefusesWrongMachines requires that nothing is started: no line says so.
 func TestDevRefusesWrongMachines(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
 	require.NoError(t, os.WriteFile(wrong, []byte("state_machines:\n  m:\n    states: 7\n"), 0o600))
 	for files, want := range map[string][2]string{

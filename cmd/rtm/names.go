@@ -12,7 +12,7 @@ import (
 )
 
 func addShowTokensFlag(command *cobra.Command, show *bool) {
-	command.Flags().BoolVar(show, "show-tokens", false, "on a terminal, show tokens, which are secrets, instead of names")
+	command.Flags().BoolVar(show, "show-tokens", false, "show tokens, which are secrets: on a terminal instead of names")
 }
 
 // thisClient is how a table shows the client itself, if the bus does not say its name.

@@ -37,10 +37,10 @@ func (f *subscriberFlags) run(do func(cmd *cobra.Command, s *subscriber.Subscrib
 	})
 }
 
-// clock writes a time of an attempt or a batch, in the local time zone.
+// clock writes a time in the local time zone, which it names.
 func clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.Local().Format(time.DateTime)
+	return t.Local().Format("2006-01-02 15:04:05 -07:00")
 }

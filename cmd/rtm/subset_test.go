@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,4 +60,17 @@ func TestOptionsAreReadFromFlags(t *testing.T) {
 		assert.Contains(t, stderr.String(), "rtm: "+right)
 	}
 	assert.Equal(t, app.ExitUsage, run(t.Context(), []string{"sub", "set", "-b", "http://127.0.0.1:1", "-t", "x"}, t.Output(), t.Output()))
+}
+
+func TestTimesInTablesBearTheirZone(t *testing.T) {
+	local := time.Local
+	t.Cleanup(func() { time.Local = local })
+	at := time.Date(2026, 1, 31, 23, 10, 7, 0, time.UTC)
+	for zone, want := range map[*time.Location]string{
+		time.UTC: "2026-01-31 23:10:07 +00:00", time.FixedZone("", 3600): "2026-02-01 00:10:07 +01:00",
+	} {
+		time.Local = zone
+		assert.Equal(t, want, clock(at))
+	}
+	assert.Equal(t, "-", clock(time.Time{}))
 }

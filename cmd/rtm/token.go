@@ -95,9 +95,9 @@ func newTokenListCommand(bus *busFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "list all tokens",
-		Long: `List all tokens: on a terminal as a table of their names, with the tokens themselves only if --show-tokens is given.
-For scripts, a line for each: the token, a tab and its name. With --json an array of objects with the fields name and
-token and, if it is known, last_used_at (ms since the Unix epoch).`,
+		Long: `List all tokens: a line for each with its client's name. With --show-tokens the token, which is a secret, and a tab come
+before that; on a terminal both are a table. With --json an array of objects with the fields name and token and, if it is
+known, last_used_at (ms since the Unix epoch).`,
 		Example: "  rtm token list -b bus.example -t $ROOT_KEY\n  rtm token list -b @production --json",
 		Args:    arguments(0, 0),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -106,17 +106,17 @@ token and, if it is known, last_used_at (ms since the Unix epoch).`,
 				return err
 			}
 			header := []string{"NAME"}
-			var rows, pairs [][]string
-			for _, token := range tokens {
-				rows = append(rows, []string{token.Name})
-				pairs = append(pairs, []string{token.Token, token.Name})
-			}
 			if show {
-				header, rows = []string{"TOKEN", "NAME"}, pairs
+				header = []string{"TOKEN", "NAME"}
+			}
+			var rows [][]string
+			for _, token := range tokens {
+				row := []string{token.Token, token.Name}
+				rows = append(rows, row[len(row)-len(header):])
 			}
 			return list{
 				json: asJSON, value: append([]client.Token{}, tokens...), empty: "No tokens have been added.", header: header, rows: rows,
-				plain: func(w io.Writer) error { return lines(w, pairs) },
+				plain: func(w io.Writer) error { return lines(w, rows) },
 			}.print(cmd.OutOrStdout())
 		}),
 	}

@@ -14,7 +14,7 @@ import (
 const variablePrefix = "ROUTEMASTER_"
 
 // commandVariables are read by rtm only.
-var commandVariables = []string{"ROUTEMASTER_TOKEN"}
+var commandVariables = []string{"ROUTEMASTER_BUS", "ROUTEMASTER_TOKEN"}
 
 // knownVariables are the names of the variables that the programs read.
 func knownVariables() []string {

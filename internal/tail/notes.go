@@ -48,19 +48,33 @@ type record struct {
 // errTaken says that a note belongs to another tail, which is running.
 var errTaken = errors.New("another tail holds the lock of this note")
 
-// openNotes creates the directory, in $XDG_STATE_HOME or its default in the home directory.
-func openNotes() (*notes, error) {
+// StateDir creates the directory for what rtm keeps from run to run, for the user only: in
+// $XDG_STATE_HOME or its default in the home directory.
+func StateDir() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) { // a relative one is ignored: XDG Base Directory Specification
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return nil, fmt.Errorf("no place to note what to clean up: %w; set XDG_STATE_HOME to a directory", err)
+			return "", fmt.Errorf("%w; set XDG_STATE_HOME to a directory", err)
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	dir := filepath.Join(state, "routemaster", "tail")
+	dir := filepath.Join(state, "routemaster")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("no place to note what to clean up: %w; XDG_STATE_HOME names another directory", err)
+		return "", fmt.Errorf("%w; XDG_STATE_HOME names another directory", err)
+	}
+	return dir, nil
+}
+
+// openNotes creates the directory of the notes.
+func openNotes() (*notes, error) {
+	dir, err := StateDir()
+	if err == nil {
+		dir = filepath.Join(dir, "tail")
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no place to note what to clean up: %w", err)
 	}
 	return &notes{dir: dir, door: flock.New(filepath.Join(dir, "door"))}, nil
 }
