@@ -24,8 +24,9 @@ var ofError = map[string]string{
 
 // ofStatus says the same of the statuses of answers.
 var ofStatus = map[int]string{
-	http.StatusBadRequest:            "the receiver refused the content: see its log",
-	http.StatusUnauthorized:          "the receiver refused the uuid: give it the one of the subscription, which comes as the user name",
+	http.StatusBadRequest: "the receiver refused the content: see its log",
+	http.StatusUnauthorized: "the receiver refused the uuid, which comes as the user name, or the signature: give it the uuid of the subscription " +
+		"or, if it checks signatures, its signing secret, and set its clock, which may be off",
 	http.StatusForbidden:             "the receiver, or what is before it, does not let the bus in",
 	http.StatusNotFound:              "the receiver has no such path: correct the path of the callback",
 	http.StatusMethodNotAllowed:      "the receiver does not take POST there: correct the path of the callback",
@@ -37,6 +38,9 @@ var ofStatus = map[int]string{
 	http.StatusServiceUnavailable:    "the receiver, or a proxy before it, is not ready",
 	http.StatusGatewayTimeout:        "a proxy got no answer from the receiver in time",
 }
+
+// timeLayout is of times in sentences, which name their zone.
+const timeLayout = "2006-01-02 15:04:05 -07:00"
 
 // Remedy says in a sentence what went wrong with an attempt and what to do about it. It is empty if
 // nothing is to be done.
@@ -86,11 +90,11 @@ func (s Status) Explain(now time.Time) string {
 	case s.IsPausedForGood():
 		return "paused until somebody resumes it"
 	case s.IsPaused(now):
-		return "paused until " + s.PausedUntil.Format(time.DateTime)
+		return "paused until " + s.PausedUntil.Format(timeLayout)
 	case s.ThrottledUntil.After(now) && !s.PacedUntil.After(s.ThrottledUntil.Time):
-		return "throttled until " + s.ThrottledUntil.Format(time.DateTime) + ", because deliveries have failed"
+		return "throttled until " + s.ThrottledUntil.Format(timeLayout) + ", because deliveries have failed"
 	case s.PacedUntil.After(now):
-		return "waiting until " + s.PacedUntil.Format(time.DateTime) + ", to keep to its pace"
+		return "waiting until " + s.PacedUntil.Format(timeLayout) + ", to keep to its pace"
 	case s.Blocked > 0:
 		return strings.TrimSuffix(s.blocked()+"; "+s.due(now), "; ")
 	}
@@ -108,5 +112,5 @@ func (s Status) due(now time.Time) string {
 	if s.Queued == 0 || !s.NextDeliveryAt.After(now) {
 		return ""
 	}
-	return "the next batch is due at " + s.NextDeliveryAt.Format(time.DateTime)
+	return "the next batch is due at " + s.NextDeliveryAt.Format(timeLayout)
 }

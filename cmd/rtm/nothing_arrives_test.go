@@ -76,6 +76,7 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 	}{
 		{lenient, endpoint + "/404", "failed, 404 Not Found", "correct the path of the callback", ""},
 		{lenient, endpoint + "/401", "failed, 401 Unauthorized", "the uuid", ""},
+		{lenient, endpoint + "/401", "failed, 401 Unauthorized", "its signing secret, and set its clock", ""},
 		{lenient, endpoint + "/500", "failed, 500 Internal Server Error", "see its log", ""},
 		{lenient, endpoint + "/302", "failed, 302 Found", "follows no redirect", ""},
 		{lenient, "https://" + rdbtest.FreeAddress(t) + "/", private, "see that the receiver runs", "failed, refused"},
@@ -120,8 +121,23 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 	require.Equal(t, app.ExitOK, status, said)
 	_, out, said = lenient.rtm(t, "shop--1", "sub", "test", "--wait")
 	assert.Contains(t, out, "the test event was delivered: acknowledged, 200 OK", said)
+	assert.Regexp(t, `^rtm: other events wait: the subscriber is paused until 2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d\n$`, said)
 	_, out, said = lenient.rtm(t, "shop--1", "sub", "show")
 	assert.Contains(t, out, "state\tpaused until 2", said)
+}
+
+func TestATestEventSaysThatNoWorkerRuns(t *testing.T) {
+	config, err := app.LoadConfig(func(name string) string {
+		return map[string]string{"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": rdbtest.Real(t).PatientURL(), "FORCE_SSL": "no"}[name]
+	})
+	require.NoError(t, err)
+	b := &testBus{}
+	b.url = "http://" + serveWeb(t, config)
+	b.addClient(t, "shop")
+	b.subscribe(t, "shop--1", "https://shop.invalid/")
+	status, _, said := b.rtm(t, "shop--1", "sub", "test", "--wait")
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Contains(t, said, "rtm: the test event waits: no worker of the bus runs")
 }
 
 // TestFailedAttemptsAreOnRecord has an endpoint fail four times, and then acknowledge.

@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"routemaster/client"
 	"routemaster/client/subscriber"
 	"routemaster/internal/terminal"
+	"routemaster/internal/top"
 )
 
 // newSubscriberCommands are the commands of rtm sub that are about one subscriber.
@@ -216,11 +218,12 @@ func newSubTestCommand(about *subscriberFlags) *cobra.Command {
 		Long: `Have the bus deliver one test event (of the type noop, with the data {"test":true}) to your callback at once, also while
 you are paused or it fails, as any other delivery is made. It is tried once.
 
-With --wait, wait for the result and print it, with what to do about it. The exit status is 1 unless it was
-acknowledged. Else the id of its batch is printed, by which rtm attempts --batch finds the result.`,
+With --wait, wait for the result and print it, with what to do about it; and say on stderr what holds up other events,
+such as a pause. It fails at once if no worker of the bus runs. The exit status is 1 unless the event was acknowledged.
+Without --wait the id of its batch is printed, by which rtm attempts --batch finds the result.`,
 		Example: "  rtm sub test --wait -b @production\n  rtm sub test -b bus.example -t shop--1",
 		Args:    arguments(0, 0),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+		RunE: about.runWithBus(func(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, _ []string) error {
 			batch, err := s.Test(cmd.Context())
 			if err != nil {
 				return err
@@ -229,7 +232,7 @@ acknowledged. Else the id of its batch is printed, by which rtm attempts --batch
 				_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(batch))
 				return err
 			}
-			return awaitTest(cmd, s, batch)
+			return awaitTest(cmd, c, s, batch)
 		}),
 	}
 	command.Flags().BoolVar(&waits, "wait", false, "wait for the result, and print it")
@@ -239,11 +242,23 @@ acknowledged. Else the id of its batch is printed, by which rtm attempts --batch
 // testTimeout is longer than the bus usually lets a delivery take.
 const testTimeout = 40 * time.Second
 
+// sayWhatWaits says on stderr what holds up other events than a test event.
+func sayWhatWaits(cmd *cobra.Command, s *subscriber.Subscriber) error {
+	info, err := s.Info(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if info.Status.IsPaused(time.Now()) || info.Status.ThrottledUntil.After(time.Now()) || info.Status.Blocked > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "rtm: other events wait: the subscriber is %s\n", terminal.Escape(info.Status.Explain(time.Now())))
+	}
+	return nil
+}
+
 // awaitTest waits for the attempt to deliver a test event, and prints it.
-func awaitTest(cmd *cobra.Command, s *subscriber.Subscriber, batch string) error {
+func awaitTest(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, batch string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), testTimeout)
 	defer cancel()
-	for {
+	for looked := time.Now(); ; {
 		attempts, err := collect(s.Attempts(ctx, subscriber.AttemptFilter{Batch: batch}))
 		if ctx.Err() != nil {
 			break
@@ -252,7 +267,13 @@ func awaitTest(cmd *cobra.Command, s *subscriber.Subscriber, batch string) error
 			return err
 		}
 		if len(attempts) > 0 {
-			return reportTest(cmd, attempts[0])
+			return errors.Join(reportTest(cmd, attempts[0]), sayWhatWaits(cmd, s))
+		}
+		if time.Since(looked) > followInterval {
+			looked = time.Now()
+			if top.NewReader(c).Finds(ctx, "no-worker") {
+				return errors.New("the test event waits: no worker of the bus runs, so nothing is delivered; its operator must start one")
+			}
 		}
 		if !wait(ctx, followInterval/5) {
 			break
@@ -261,7 +282,7 @@ func awaitTest(cmd *cobra.Command, s *subscriber.Subscriber, batch string) error
 	if cmd.Context().Err() != nil {
 		return cmd.Context().Err()
 	}
-	return errors.New("no result: does a worker of the bus run, and does it keep attempts (ROUTEMASTER_ATTEMPTS_KEPT)?")
+	return errors.New("no result: does the bus keep attempts (ROUTEMASTER_ATTEMPTS_KEPT)?")
 }
 
 func reportTest(cmd *cobra.Command, a subscriber.Attempt) error {

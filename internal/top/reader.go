@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"routemaster/client"
@@ -40,4 +41,10 @@ func (r *Reader) Read(ctx context.Context) (f overview.Figures, err error) {
 	}
 	f.At = f.At.Local()
 	return f, err
+}
+
+// Finds reports whether the bus has the problem of a rule, as far as it can be read.
+func (r *Reader) Finds(ctx context.Context, rule string) bool {
+	figures, err := r.Read(ctx)
+	return err == nil && slices.ContainsFunc(figures.Problems, func(p overview.Problem) bool { return p.Rule == rule })
 }
