@@ -73,6 +73,10 @@ func (l DenyList) Denies(address netip.Addr) bool {
 	return false
 }
 
+// DeniedHost says to clients why a URL is refused for which [DenyList.DeniesHost].
+const DeniedHost = "must not have an address that the operator's ROUTEMASTER_CALLBACK_DENY denies: " +
+	"loopback, link-local and metadata addresses, if it is not set otherwise"
+
 // DeniesHost reports whether a URL's host is a denied address, or a name of the host itself
 // that is denied. Other names are checked by their addresses when they are dialled.
 func (l DenyList) DeniesHost(u *url.URL) bool {

@@ -99,7 +99,7 @@ func normalCallback(callback string, deny DenyList) (string, error) {
 	case strings.Contains(callback, "#"):
 		return "", Invalidf("", "must not have a fragment")
 	case deny.DeniesHost(u):
-		return "", Invalidf("", "must not have an address that the operator denies (loopback, link-local and metadata, if not set otherwise)")
+		return "", Invalidf("", "%s", DeniedHost)
 	case u.User == nil:
 		return callback, nil
 	}

@@ -173,7 +173,7 @@ func (t *Type) ValidateURL(deny bus.DenyList, downstream bool) error {
 	case strings.Contains(t.URL, "#"):
 		return refuse(invalidParameter, pointer, "must not have a fragment")
 	case deny.DeniesHost(u):
-		return refuse(invalidParameter, pointer, "must not have an address that the operator denies (loopback, link-local and metadata, if not set otherwise)")
+		return refuse(invalidParameter, pointer, bus.DeniedHost)
 	}
 	return nil
 }

@@ -117,8 +117,8 @@ func TestURLsOfTypes(t *testing.T) {
 		"https://jobs.example/ä":                            "non-ASCII",
 		"https://user@jobs.example/":                        "must not have a user name",
 		"https://jobs.example/#":                            "must not have a fragment",
-		"https://localhost/":                                "operator denies",
-		"https://169.254.169.254/latest":                    "operator denies",
+		"https://localhost/":                                "ROUTEMASTER_CALLBACK_DENY",
+		"https://169.254.169.254/latest":                    "ROUTEMASTER_CALLBACK_DENY",
 		"https://jobs.example/" + strings.Repeat("a", 1024): "at most 1024",
 	} {
 		refused := jobs.Type{URL: url}

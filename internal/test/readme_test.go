@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,14 +43,17 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 	walk = strings.Replace(walk, "localhost:17890", web.Address(t), 1)
 
 	passMinutes(t, redis)
+	directory := t.TempDir()
+	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(directory, "bin")+"/", "../../cmd/rtm").CombinedOutput()
+	require.NoError(t, err, "%s", built)
 	bash := exec.CommandContext(t.Context(), "bash", "-eu", "-c", walk)
-	bash.Stderr, bash.Env = os.Stderr, append(os.Environ(), "no_proxy=*")
+	bash.Dir, bash.Stderr, bash.Env = directory, os.Stderr, append(os.Environ(), "no_proxy=*", "XDG_STATE_HOME="+directory)
 	output, err := bash.Output()
 	require.NoError(t, err)
 	for _, want := range []string{
 		`{"name":"warehouse","token":"warehouse--1"}`, `{"name":"shop","token":"shop--1"}`, "200\n",
 		`{"name":"widgets","publisher":"warehouse--1","events":1}`,
-		`"subscriber":"shop"`, `"queued":1`, `"pointer":"/type"`,
+		`"subscriber":"shop"`, ` widgets update https://warehouse.example/widgets/12 {"stock":3}` + "\n", `"pointer":"/type"`,
 		`"name":"invoice-shipments"`, `"status":"queued"`, `"attempt":3,"deadline":`, `"status":"succeeded"`,
 		`"condition":"metadata.confirmed","value":false`, `"state":"looking"`, `"to":"send_mail"`, `"trigger":"topic widgets"`,
 	} {
