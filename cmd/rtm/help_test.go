@@ -45,3 +45,11 @@ func words(command *cobra.Command) (args []string) {
 	slices.Reverse(args)
 	return args
 }
+
+// A suggestion stood behind a printed \u0009.
+func TestASuggestionIsIndented(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, app.ExitUsage, run(t.Context(), []string{"tokne"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "\n  token\n")
+	assert.NotContains(t, stderr.String(), `\u`)
+}

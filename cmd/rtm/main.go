@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return app.ExitOK
 	}
-	fmt.Fprintf(stderr, "rtm: %s\n", terminal.EscapeLines(err.Error())) // it may repeat what a bus has said
+	fmt.Fprintf(stderr, "rtm: %s\n", terminal.EscapeLines(strings.ReplaceAll(err.Error(), "\t", "  "))) // it may repeat what a bus has said
 	_, wrong := errors.AsType[usageError](err)
 	_, misconfigured := errors.AsType[*app.ConfigError](err)
 	if wrong || misconfigured || command == root {

@@ -41,6 +41,7 @@ var overs = map[string]string{overview.Fast.Name: "15 min", overview.Slow.Name: 
 // history has of the subject. It is false if no value is known.
 func trendOf(of overview.Subject, tracks overview.Tracks, line Line) (t Trend, known bool) {
 	t.Title = line.Title
+	var low, high float32
 	for _, over := range []overview.Range{overview.Fast, overview.Slow} {
 		track, ok := tracks(of, over)
 		if !ok {
@@ -53,10 +54,12 @@ func trendOf(of overview.Subject, tracks overview.Tracks, line Line) (t Trend, k
 		}
 		if !known { // the shortest range has the newest value
 			t.Value, known = line.write(ifKnown(c.last)), true
+			low, high = c.low, c.high
 		}
+		low, high = min(low, c.low), max(high, c.high) // a longer range has the means of its longer steps
 		t.Over, t.Course = overs[over.Name], c.word
 		t.Since = track.End.Add(-time.Duration(len(values)-1-c.from) * track.Step)
-		if t.Low, t.High = line.write(ifKnown(c.low)), line.write(ifKnown(c.high)); t.Low == t.High {
+		if t.Low, t.High = line.write(ifKnown(low)), line.write(ifKnown(high)); t.Low == t.High {
 			t.Low, t.High = "", ""
 		}
 	}

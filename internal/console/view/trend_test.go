@@ -60,7 +60,7 @@ func TestTrendsSayTheValueOfNowAndTheLongestCourse(t *testing.T) {
 	}
 	got, known := trendOf(overview.Subject{}, tracks(fast, slow), Queued)
 	assert.True(t, known)
-	assert.Equal(t, Trend{Title: "Queued", Value: "129,620", Course: rising, Since: end.Add(-82 * time.Minute), Low: "0", High: "129,000", Over: "6 h"}, got)
+	assert.Equal(t, Trend{Title: "Queued", Value: "129,620", Course: rising, Since: end.Add(-82 * time.Minute), Low: "0", High: "129,620", Over: "6 h"}, got)
 
 	got, known = trendOf(overview.Subject{}, tracks(fast), Queued)
 	assert.True(t, known)
