@@ -83,6 +83,7 @@ type summary struct {
 	Repairable  int      `json:"repairable"`
 	Skipped     int      `json:"skipped"`
 	Unchecked   []string `json:"unchecked,omitempty"`
+	Risks       []string `json:"risks,omitempty"`
 	Batches     int      `json:"batches"`
 	Jobs        int      `json:"jobs"`
 	Subscribers int      `json:"subscribers"`
@@ -156,7 +157,7 @@ func (d *examination) observe(f exam.Finding) {
 
 func (d *examination) sumUp(s doctor.Stats, took time.Duration) {
 	if d.json {
-		writeJSONLine(d.out, map[string]summary{"summary": {d.repaired, d.repairable, d.skipped, s.Unchecked, s.Batches, s.Jobs, s.Subscribers, s.Topics, s.Failing, took.Seconds()}})
+		writeJSONLine(d.out, map[string]summary{"summary": {d.repaired, d.repairable, d.skipped, s.Unchecked, s.Risks, s.Batches, s.Jobs, s.Subscribers, s.Topics, s.Failing, took.Seconds()}})
 		return
 	}
 	for _, what := range s.Unchecked {
@@ -171,6 +172,9 @@ func (d *examination) sumUp(s doctor.Stats, took time.Duration) {
 		fmt.Fprintln(d.out, "all that was checked is in order.")
 	default:
 		fmt.Fprintln(d.out, "all is in order.")
+	}
+	for _, risk := range s.Risks {
+		fmt.Fprintln(d.out, "Warning:", printable(risk))
 	}
 	switch s.Failing {
 	case 0:

@@ -28,6 +28,7 @@ type observability struct {
 	listener net.Listener
 	// connections bound those of all listeners.
 	connections *server.Connections
+	stores      *stores.Stores
 	// identities notice that Redis has lost data, by number of the partitions.
 	identities []*rdb.Identity
 	// stop sends what is not sent yet, and ends what runs in the background.
@@ -45,7 +46,7 @@ func startObservability(
 		return nil, err
 	}
 	o := &observability{
-		metrics: metrics.NewRegistry(), reporter: reporter,
+		metrics: metrics.NewRegistry(), reporter: reporter, stores: all,
 		connections: server.NewConnections(openFileLimit(), c.AddressConnections, log),
 	}
 	if err := o.open(c, daemon, log); err != nil {
@@ -89,6 +90,7 @@ func (o *observability) start(ctx context.Context, daemon string, c Config, read
 	for _, identity := range o.identities {
 		loops.Go(func() { identity.Run(running) })
 	}
+	loops.Go(func() { runSubscriberSeries(running, o.stores, o.recorder) })
 	if o.listener != nil {
 		options := metrics.ServeOptions{Ready: ready, Profiles: c.Profiles, ConnState: o.connections.Changed}
 		loops.Go(func() {

@@ -52,6 +52,23 @@ func newQueues(all *stores.Stores, c Config) (queues []*queue.Queue) {
 	return queues
 }
 
+// warnOfRisks logs what Redis may lose, once it is available: each risk once.
+func warnOfRisks(ctx context.Context, partitions rdb.Partitions, log *slog.Logger) {
+	logged := map[string]bool{}
+	for _, p := range partitions {
+		retryUntilAccepted(ctx, func(ctx context.Context) error {
+			risks, err := p.Risks(ctx)
+			for _, risk := range risks {
+				if !logged[risk] {
+					logged[risk] = true
+					log.Warn(risk)
+				}
+			}
+			return err
+		})
+	}
+}
+
 // retryInterval is the pause between two tries of a call that Redis has not accepted.
 const retryInterval = time.Second
 

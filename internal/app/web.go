@@ -127,6 +127,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer cancel()
 
 	log.Info("web started", "version", Version(), "address", listener.Addr().String(), slog.Int("open_files", openFileLimit()), obs.address(), consoleAddress(consoleListener))
+	background.Go(func() { warnOfRisks(ctx, all.Partitions(), log) })
 	err = api.Run(ctx, listener)
 	log.Info("web stopped")
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"routemaster/internal/bus"
@@ -113,6 +114,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labels, c.clock.Now).Tick},
 			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
+			{Interval: housekeeping.SeriesInterval, Work: machineSeries(labels, obs.recorder)},
 		}),
 		Stopping: func(busy map[bus.Queue]int64) {
 			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain],
@@ -124,6 +126,9 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 
 	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, "job_threads", c.JobThreads,
 		"machine_threads", c.MachineThreads, slog.Int("open_files", openFileLimit()), obs.address())
+	var warning sync.WaitGroup
+	defer warning.Wait()
+	warning.Go(func() { warnOfRisks(ctx, all.Partitions(), log) })
 	heartbeat.Await(ctx) // before anything is taken to be due
 	w.Run(ctx)
 	heartbeat.Leave()

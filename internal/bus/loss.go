@@ -4,6 +4,11 @@ package bus
 // dead letter.
 type LossReason string
 
+// LossReasons lists all reasons.
+var LossReasons = []LossReason{
+	LostToAutodrop, LostToRetention, LostDeadLetters, LostHistory, LostRemoved, LostRejected,
+}
+
 // The reasons.
 const (
 	// LostToAutodrop: Redis was about to be full.

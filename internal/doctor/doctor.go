@@ -16,6 +16,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -49,6 +50,8 @@ type Stats struct {
 	Batches, Jobs, Subscribers, Topics int
 	// Failing is how many subscribers have failed since their last success.
 	Failing int
+	// Risks say what would be lost if Redis crashed or was full, in sentences.
+	Risks []string
 	// Unchecked names what changed too fast to be checked.
 	Unchecked []string
 }
@@ -151,6 +154,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 		whole, err := examine(ctx, e)
 		err = rdb.Wrap("examine", err)
 		sum.add(e)
+		sum.addRisks(ctx, p)
 		if d.all != nil && errors.Is(err, bus.ErrUnavailable) && ctx.Err() == nil {
 			e.Report(rdb.PartitionKey, "", "is away: not examined, or not to the end")
 			continue
@@ -238,6 +242,16 @@ func examineKeys(ctx context.Context, e *exam.Examination) error {
 		return err
 	}
 	return histories.Check(ctx, e)
+}
+
+// addRisks adds what the Redis of a partition may lose, as far as it says.
+func (s *Stats) addRisks(ctx context.Context, p *rdb.Partition) {
+	risks, _ := p.Risks(ctx) // if it is away, that is found elsewhere
+	for _, risk := range risks {
+		if !slices.Contains(s.Risks, risk) {
+			s.Risks = append(s.Risks, risk)
+		}
+	}
 }
 
 // add adds the counts of a partition. A topic counts at its home.

@@ -148,14 +148,23 @@ func (t *TopicTrigger) patchOf(e *Event) (patch Object, placed bool) {
 	return value.(map[string]any), true
 }
 
+// Topics returns the topics whose events the machine hears; one that several of its gates hear is
+// there as often.
+func (m *Machine) Topics() (topics []bus.TopicName) {
+	for _, t := range m.topicTriggers() {
+		topics = append(topics, t.Topic)
+	}
+	return topics
+}
+
 // Topics returns the topics whose events machines hear, each once.
 func (d *Definitions) Topics() (topics []bus.TopicName) {
 	seen := map[bus.TopicName]bool{}
 	for _, m := range d.Machines {
-		for _, t := range m.topicTriggers() {
-			if !seen[t.Topic] {
-				seen[t.Topic] = true
-				topics = append(topics, t.Topic)
+		for _, topic := range m.Topics() {
+			if !seen[topic] {
+				seen[topic] = true
+				topics = append(topics, topic)
 			}
 		}
 	}

@@ -19,6 +19,8 @@ type Sample struct {
 	Refuses string
 	// Lost is that Redis has lost data, until an operator acknowledges it; else nil.
 	Lost *bus.DataLoss
+	// Risks say what would be lost if Redis crashed or was full, in sentences.
+	Risks []string
 	// Running is for how long the process that took the sample has run.
 	Running time.Duration
 

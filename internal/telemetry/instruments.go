@@ -35,7 +35,7 @@ type instruments struct {
 
 	replayed children[prometheus.Counter]
 
-	lost                          *prometheus.CounterVec // by subscriber and reason
+	lost                          children[map[bus.LossReason]prometheus.Counter]
 	dropped, droppedHistory       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
 	droppedArchivedJobs           prometheus.Counter
@@ -165,8 +165,15 @@ func bySubscriber(register promauto.Factory, name, help string) func(subscriber 
 func (m *instruments) registerHousekeeping(register promauto.Factory) {
 	m.replayed.make = bySubscriber(register, "replayed_events_total",
 		"Events of topics' histories that were put into queues again, by subscriber.")
-	m.lost = register.NewCounterVec(counter("gap_events_total",
+	lost := register.NewCounterVec(counter("gap_events_total",
 		"Events that will never reach their subscriber, by subscriber and reason."), []string{"subscriber", "reason"})
+	m.lost.make = func(subscriber string) map[bus.LossReason]prometheus.Counter {
+		counters := map[bus.LossReason]prometheus.Counter{}
+		for _, reason := range bus.LossReasons {
+			counters[reason] = lost.WithLabelValues(subscriber, string(reason))
+		}
+		return counters
+	}
 	m.dropped.make = bySubscriber(register, "autodropped_events_total",
 		"Events dropped because Redis was about to be full, by subscriber.")
 	history := register.NewCounterVec(counter("history_dropped_events_total",

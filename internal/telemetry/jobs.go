@@ -99,11 +99,13 @@ func byStatus(register promauto.Factory, name, help string) func(job string) *pr
 	}
 }
 
-// JobType notes that there is a type. Its attempts that are held back or lost are 0 from then on:
-// the increase of a series that begins with 1 is not seen.
+// JobType notes that there is a type. Its attempts are 0 from then on: the increase of a series
+// that begins with 1 is not seen.
 func (r *Recorder) JobType(job string) {
 	if r != nil {
-		r.metrics.jobs.attempts.of(job).WithLabelValues(held)
+		for _, outcome := range []string{held, "accepted", "succeeded", "failed"} {
+			r.metrics.jobs.attempts.of(job).WithLabelValues(outcome)
+		}
 		r.metrics.jobs.lost.of(job)
 	}
 }

@@ -83,6 +83,46 @@ const (
 	EventFull EventOutcome = "account_full"
 )
 
+// eventOutcomes are all of them.
+var eventOutcomes = []EventOutcome{
+	EventChanged, EventCreated, EventUnknown, EventDeleted, EventUnusable, EventInvalid, EventDamaged, EventPaused, EventFull,
+}
+
+// The outcomes of steps in a state, besides those that say nothing, by what it is.
+var (
+	gateOutcomes   = []string{Moved, "failed", "paused"}
+	actionOutcomes = []string{Moved, "attempted", "errored", "paused"}
+)
+
+// Machine notes that there is a machine. What may become of its labels and events, and of requests
+// to its feeds, is 0 from then on: the increase of a series that begins with 1 is not seen. Which
+// other statuses feeds will answer is not known.
+func (r *Recorder) Machine(m *machines.Machine) {
+	if r == nil {
+		return
+	}
+	of, name := &r.metrics.machines, string(m.Name)
+	for _, s := range m.States {
+		outcomes := gateOutcomes
+		if s.Action != nil {
+			outcomes = actionOutcomes
+		}
+		for _, outcome := range outcomes {
+			of.steps.WithLabelValues(name, string(s.Name), outcome)
+		}
+	}
+	for _, feed := range m.Feeds {
+		for _, status := range []string{"0", "200"} {
+			of.feeds.WithLabelValues(name, feed.Name, status)
+		}
+	}
+	for _, topic := range m.Topics() {
+		for _, outcome := range eventOutcomes {
+			of.events.WithLabelValues(name, string(topic), string(outcome))
+		}
+	}
+}
+
 // EventHeard notes what became of an event of a topic, for a machine.
 func (r *Recorder) EventHeard(machine machines.Name, topic bus.TopicName, outcome EventOutcome) {
 	if r != nil {

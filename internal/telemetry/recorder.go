@@ -171,7 +171,16 @@ func (r *Recorder) Expired(subscriber bus.ClientName, events int) {
 // Lost notes that events will never reach a subscriber, and why.
 func (r *Recorder) Lost(subscriber bus.ClientName, reason bus.LossReason, events int) {
 	if r != nil && events > 0 {
-		r.metrics.lost.WithLabelValues(string(subscriber), string(reason)).Add(float64(events))
+		r.metrics.lost.of(string(subscriber))[reason].Add(float64(events))
+	}
+}
+
+// Subscriber notes that there is a subscriber. What it loses is 0 from then on: the increase of a
+// series that begins with 1 is not seen.
+func (r *Recorder) Subscriber(subscriber bus.ClientName) {
+	if r != nil {
+		r.metrics.lost.of(string(subscriber))
+		r.metrics.droppedDeadLetters.of(string(subscriber))
 	}
 }
 

@@ -26,6 +26,8 @@ type known struct {
 	// conditions are how the deliveries go, batches those that were among the oldest.
 	conditions stats.Conditions
 	batches    stats.Batches
+	// risks are what Redis would lose; nil if they were not read.
+	risks *[]string
 	// publishers are the public names of those of topics.
 	publishers map[string]string
 }

@@ -158,7 +158,8 @@ func TestASubscriberFailsAndRecovers(t *testing.T) {
 		state := func(figures overview.Figures) (overview.State, []string) {
 			var problems []string
 			for _, p := range figures.Problems {
-				if p.JobType == "" && p.Machine == "" { // the fixture has some
+				// The fixture has some of these, and keeps nothing on disk.
+				if p.JobType == "" && p.Machine == "" && p.Rule != "not-durable" {
 					problems = append(problems, p.Rule+": "+p.Detail)
 				}
 			}

@@ -72,10 +72,20 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 
 func (p *partition) readMemory(ctx context.Context, d *draft) error {
 	m, err := p.stats.Memory(ctx)
+	if p.known.risks != nil {
+		d.Risks = *p.known.risks
+	}
 	if err == nil && m != nil {
 		limit, high, low := p.config.Memory.Marks(m.Max)
 		d.node = p.redis.Node()
 		d.Memory = &overview.Memory{Used: m.Used, Max: limit, High: high, Low: low}
+	}
+	if err != nil || p.known.risks != nil {
+		return err
+	}
+	risks, err := p.redis.Risks(ctx)
+	if err == nil {
+		d.Risks, p.known.risks = risks, &risks
 	}
 	return err
 }

@@ -59,6 +59,12 @@ func dataLost(j *judge, _ rule) []overview.Problem {
 	})
 }
 
+func notDurable(j *judge, _ rule) []overview.Problem {
+	return one(len(j.sample.Risks) > 0, func() overview.Problem {
+		return overview.Problem{Title: "Redis may lose what it has.", Detail: sentences(j.sample.Risks...)}
+	})
+}
+
 func redisFull(j *judge, _ rule) []overview.Problem {
 	return one(j.sample.Refuses == noRoom, func() overview.Problem {
 		used := ""

@@ -207,6 +207,7 @@ func TestProblemsOfTheBus(t *testing.T) {
 			"It was restored from a backup, or a replica that lagged behind was promoted. Restore a backup if you have one. " +
 			"Then acknowledge it: rtm doctor --accept-loss.", agoTime(30), nil,
 			func(s *overview.Sample) { s.Lost = &bus.DataLoss{Kind: bus.DataOlder, FoundAt: agoTime(30).Time} }},
+		{"not-durable", "It keeps nothing. It evicts.", overview.Time{}, nil, func(s *overview.Sample) { s.Risks = []string{"It keeps nothing.", "It evicts."} }},
 		{"worker-died", "4 threads did not report for 30 s, in the last 15 min. The bus has put their jobs back into the queue. " +
 			"Events may have been delivered twice.", agoTime(10), []part{{1, point{overview.Scrubbed: 4}}, {59, point{}}}, nil},
 		{"clocks-apart", "Compared with the clock of Redis, a worker is 12 s ahead and a web is 5.1 s behind. Such a process goes by the clock of Redis, " +

@@ -48,6 +48,7 @@ var rules = []rule{
 	{Name: "events-unreadable", Severity: overview.Critical, Over: 5 * time.Minute, Alert: "RoutemasterEventsUnreadable", find: eventsUnreadable},
 	{Name: "keys-damaged", Severity: overview.Critical, find: keysDamaged},
 	{Name: "redis-nearly-full", Severity: overview.Warning, Above: 0.9, Alert: "RoutemasterRedisNearlyFull", find: redisNearlyFull},
+	{Name: "not-durable", Severity: overview.Warning, find: notDurable},
 	{Name: "account-nearly-full", Severity: overview.Warning, Above: 0.9, Alert: "RoutemasterAccountNearlyFull", find: accountNearlyFull},
 	{Name: "gone", Severity: overview.Warning, find: gone},
 	{Name: "stalled", Severity: overview.Warning, Over: stalledOver, Alert: "RoutemasterSubscriberStalled", find: stalled},
