@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/subscriber"
+	"routemaster/internal/terminal"
 )
 
 // subscriberFlags say which subscriber a command is about.
@@ -19,7 +21,7 @@ type subscriberFlags struct {
 }
 
 func (f *subscriberFlags) add(command *cobra.Command) {
-	command.PersistentFlags().StringVar(&f.token, "subscriber", "", "with the root key: the `TOKEN` of the client whose subscriber is meant")
+	command.PersistentFlags().StringVar(&f.token, "subscriber", "", "with the root key: the `NAME` or token of the client whose subscriber is meant")
 }
 
 // run makes a cobra function from one that needs a subscriber.
@@ -39,11 +41,36 @@ func (f *subscriberFlags) runWithBus(
 			s = subscriber.Of(c, f.token)
 		}
 		err := do(cmd, c, s, args)
+		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound && f.token != "" {
+			token, failure := tokenOf(cmd.Context(), c, f.token)
+			if failure != nil {
+				return failure
+			}
+			if token != "" {
+				return do(cmd, c, subscriber.Of(c, token), args)
+			}
+		}
 		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusForbidden && f.token == "" {
 			return fmt.Errorf("%w; the root key has no subscriber: --subscriber says whose is meant", err)
 		}
 		return err
 	})
+}
+
+// tokenOf returns the token of the subscriber of a client's name, as screens show it; empty if there
+// is none. Of one with several it says so.
+func tokenOf(ctx context.Context, c *client.Client, name string) (token string, err error) {
+	all, err := c.Subscriptions(ctx)
+	for _, s := range all {
+		switch {
+		case s.Name != name || s.Subscriber == name: // it was tried
+		case token != "":
+			return "", fmt.Errorf("%s has several subscribers: --subscriber takes the token of one, which rtm sub list shows to root", terminal.Escape(name))
+		default:
+			token = s.Subscriber
+		}
+	}
+	return token, err
 }
 
 // clock writes a time in the local time zone, which it names.

@@ -53,7 +53,7 @@ func dataLost(j *judge, _ rule) []overview.Problem {
 		return overview.Problem{
 			Title: "Redis has lost data.",
 			Detail: sentences(lost.Kind.String(), losses[lost.Kind], "Restore a backup if you have one. "+
-				"Then acknowledge it: rtm doctor --accept-loss."),
+				"Then acknowledge it: `rtm doctor --accept-loss`."),
 			Since: overview.Time{Time: lost.FoundAt},
 		}
 	})
@@ -189,7 +189,7 @@ func keysDamaged(j *judge, _ rule) []overview.Problem {
 		return overview.Problem{
 			Title: many(len(j.sample.Damaged), "key in Redis is", "keys in Redis are") + " damaged.",
 			Detail: sentences(list(j.sample.Damaged)+": not of the type that the bus writes, so what belongs there is missing here.",
-				"The bus leaves such keys alone. rtm doctor says what can be repaired."),
+				"The bus leaves such keys alone. `rtm doctor` says what can be repaired."),
 		}
 	})
 }

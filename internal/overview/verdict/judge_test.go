@@ -150,7 +150,7 @@ func TestProblemsOfSubscribers(t *testing.T) {
 		{overview.SubscriberState{Queued: 7, Paused: soon, OldestAt: hour}, nil, "paused",
 			"7 events wait, the oldest for 2 h. Deliveries go on in 1 h.", overview.Time{Time: hour}},
 		{overview.SubscriberState{Health: 50, AttemptedAt: start, Dead: 1204}, nil, "dead-letters",
-			"1,204 events are in its dead letters, which are kept for a while. rtm dead list says why each could not be delivered. " +
+			"1,204 events are in its dead letters, which are kept for a while. `rtm dead list --subscriber shop` says why each could not be delivered. " +
 				"Redeliver or discard them.", overview.Time{}},
 	} {
 		test.sub.Name = "shop"
@@ -194,7 +194,7 @@ func TestProblemsOfTheBus(t *testing.T) {
 		{"events-unreadable", "12 events in the last 5 min. Something other than the bus has written to its keys. The workers' logs name the subscribers.",
 			agoTime(2), []part{minutes(1, point{overview.Unreadable: 2}), minutes(1, point{})}, nil},
 		{"keys-damaged", "subscriber:shop and topic:widgets: not of the type that the bus writes, so what belongs there is missing here. " +
-			"The bus leaves such keys alone. rtm doctor says what can be repaired.", overview.Time{}, nil, func(s *overview.Sample) { s.Damaged = []string{"subscriber:shop", "topic:widgets"} }},
+			"The bus leaves such keys alone. `rtm doctor` says what can be repaired.", overview.Time{}, nil, func(s *overview.Sample) { s.Damaged = []string{"subscriber:shop", "topic:widgets"} }},
 		{"redis-nearly-full", "95.0 MB are used. If it goes on as in the last 15 min, it is full in about 6 min. Above 100.0 MB the oldest batches are dropped.",
 			agoTime(10), []part{{30, point{overview.Used: 84_000_000}}, {60, point{overview.Used: 95_000_000}}}, func(s *overview.Sample) { s.Memory.Used = 95_000_000 }},
 		{"account-nearly-full", "Its jobs, job types and labels take 91 % of what they may. Beyond that they get 507, and its schedules skip their times. " +
@@ -205,7 +205,7 @@ func TestProblemsOfTheBus(t *testing.T) {
 			[]part{minutes(5, point{overview.Busy: 1}), minutes(10, point{overview.Busy: 1, overview.Waiting: 3})}, func(s *overview.Sample) { s.Processes[0].Busy, s.Queues[0].Instant = 10, 4 }},
 		{"data-lost", "Redis came back with older data than it had. What was stored since is gone, acknowledged events and new clients among it. " +
 			"It was restored from a backup, or a replica that lagged behind was promoted. Restore a backup if you have one. " +
-			"Then acknowledge it: rtm doctor --accept-loss.", agoTime(30), nil,
+			"Then acknowledge it: `rtm doctor --accept-loss`.", agoTime(30), nil,
 			func(s *overview.Sample) { s.Lost = &bus.DataLoss{Kind: bus.DataOlder, FoundAt: agoTime(30).Time} }},
 		{"not-durable", "It keeps nothing. It evicts.", overview.Time{}, nil, func(s *overview.Sample) { s.Risks = []string{"It keeps nothing.", "It evicts."} }},
 		{"worker-died", "4 threads did not report for 30 s, in the last 15 min. The bus has put their jobs back into the queue. " +

@@ -92,7 +92,8 @@ func labelsErrored(j *judge, r rule) []overview.Problem {
 	return j.ofMachines(is, func(m overview.Machine) overview.Problem {
 		return overview.Problem{
 			Title: many(m.Errored, "label", "labels") + " of " + m.Name + " stopped with an error.",
-			Detail: "Their action is not tried again, or machines have set them off through topics again and again. rtm label list --errored names them, and rtm label show says why. " +
+			Detail: "Their action is not tried again, or machines have set them off through topics again and again. " +
+				"`rtm label list " + m.Name + " --errored` names them, and `rtm label show " + m.Name + " NAME` says of one why. " +
 				"Retry them once the cause is gone.",
 		}
 	})

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+	"routemaster/internal/bus"
+	"routemaster/internal/overview"
+	"routemaster/internal/overview/verdict"
+)
+
+// adviceMachine is one with a label, of which the advice is.
+const adviceMachine = `
+state_machines:
+  trial:
+    states:
+      - {gate: begun, triggers: [{metadata: x}], exit_condition: metadata.x}
+`
+
+// TestWhatTheBusAdvisesRuns runs each command that the overview and the example alerts name, as
+// printed, with the root key. NAME is a label.
+func TestWhatTheBusAdvisesRuns(t *testing.T) {
+	b := startBus(t)
+	shop := b.addClient(t, "shop")
+	b.subscribe(t, shop, "https://shop.example/")
+	for _, args := range [][]string{
+		{"job", "type", "add", "mail", "--strategy", "at_least_once", "--attempts", "3", "--concurrency", "5", "--pull"},
+		{"label", "add", "trial", "ann"},
+	} {
+		if args[0] == "label" {
+			file := t.TempDir() + "/machines.yaml"
+			require.NoError(t, os.WriteFile(file, []byte(adviceMachine), 0o600))
+			status, _, said := b.rtm(t, rootKey, "machine", "apply", file)
+			require.Equal(t, app.ExitOK, status, said)
+		}
+		status, _, said := b.rtm(t, shop, args...)
+		require.Equal(t, app.ExitOK, status, said)
+	}
+	t.Setenv("ROUTEMASTER_REDIS_URL", b.redis.PatientURL())
+	texts := []string{adviceOfTheOverview()}
+	alerts, err := os.ReadFile("../../examples/alerts.yaml")
+	require.NoError(t, err)
+	texts = append(texts, strings.NewReplacer(
+		"{{ $labels.machine }}", "trial", "{{ $labels.subscriber }}", "shop", "{{ $labels.job_type }}", "mail").Replace(string(alerts)))
+	ran := 0
+	for _, command := range regexp.MustCompile("`rtm ([^`]*)`").FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
+		args := strings.Fields(strings.ReplaceAll(command[1], "NAME", "ann"))
+		status, said := app.ExitOK, ""
+		if args[0] == "doctor" {
+			status, _, said = runDoctor(t, t.Context(), args[1:]...)
+		} else {
+			status, _, said = b.rtm(t, rootKey, args...)
+		}
+		assert.Equal(t, app.ExitOK, status, "%s: %s", command[0], said)
+		ran++
+	}
+	assert.Greater(t, ran, 8)
+}
+
+// adviceOfTheOverview is what it says of a bus with all problems for which it names a command.
+func adviceOfTheOverview() (text string) {
+	s := overview.Sample{
+		At: time.Now(), Lost: &bus.DataLoss{Kind: bus.DataEmpty}, Damaged: []string{"x"},
+		Subscribers: []overview.SubscriberState{{Name: "shop", Dead: 3, Health: 100}},
+		Machines:    []overview.MachineState{{Name: "trial", Errored: 1}},
+	}
+	var sampler overview.Sampler
+	figures := sampler.Add(s)
+	verdict.Judge(&figures, s, nil)
+	for _, p := range figures.Problems {
+		text += p.Detail + "\n"
+	}
+	return text
+}
