@@ -57,8 +57,8 @@ func (f *subscriberFlags) runWithBus(
 	})
 }
 
-// tokenOf returns the token of the subscriber of a client's name, as screens show it; empty if there
-// is none. Of one with several it says so.
+// tokenOf returns the token of the subscriber of a client's name, as screens show it; empty if
+// there is none. It fails if there are several.
 func tokenOf(ctx context.Context, c *client.Client, name string) (token string, err error) {
 	all, err := c.Subscriptions(ctx)
 	for _, s := range all {

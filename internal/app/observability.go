@@ -62,6 +62,7 @@ func startObservability(
 		o.identities = append(o.identities, rdb.NewIdentity(st.Partition(), log, c.clock.Now))
 	}
 	o.metrics.AddLoss(o.isLost)
+	o.metrics.AddBuild(daemon, Version())
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
 	o.start(context.WithoutCancel(ctx), daemon, c, all.RequireServing, log)
 	return o, nil

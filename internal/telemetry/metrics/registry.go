@@ -5,6 +5,7 @@ package metrics
 
 import (
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,15 @@ func (r *Registry) AddClock(ahead func() time.Duration) {
 		Namespace: telemetry.Namespace, Name: "clock_ahead_seconds",
 		Help: "How far the clock of this process's host is ahead of Redis' clock, as measured last; negative if it is behind.",
 	}, func() float64 { return ahead().Seconds() }))
+}
+
+// AddBuild adds which version of which program runs, as the labels of a series that is 1.
+func (r *Registry) AddBuild(program, version string) {
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: telemetry.Namespace, Name: "build_info",
+		Help:        "1, with the version of this process.",
+		ConstLabels: prometheus.Labels{"program": program, "version": version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 }))
 }
 
 // AddLoss adds whether Redis has lost data, as this process knows.
