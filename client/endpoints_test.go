@@ -111,7 +111,7 @@ func callJobs(t *testing.T, j *jobs.Jobs) {
 	ctx := t.Context()
 	requireCalled(t, errorOf(j.AddType(ctx, jobs.Type{})), errorOf(j.Type(ctx, "ship")), errorOf(j.Types(ctx)), errorOf(j.ChangeType(ctx, "ship", nil)),
 		j.DeleteType(ctx, "ship"), errorOf(j.Enqueue(ctx, "ship", jobs.NewJob{ID: "some"})), errorOf(j.EnqueueAll(ctx, "ship", nil)),
-		errorOf(j.Job(ctx, "ship")), errorOf(j.JobOf(ctx, "ship", "some")), errorOf(j.ReplayOf(ctx, "ship", "some")), drain(j.Open(ctx, jobs.Filter{})), drain(j.Archived(ctx, jobs.Filter{})), errorOf(j.Cancel(ctx, "ship", "some")),
+		errorOf(j.Job(ctx, "ship")), errorOf(j.JobOf(ctx, "ship", "some")), errorOf(j.Attempts(ctx, "ship", "some")), errorOf(j.ReplayOf(ctx, "ship", "some")), drain(j.Open(ctx, jobs.Filter{})), drain(j.Archived(ctx, jobs.Filter{})), errorOf(j.Cancel(ctx, "ship", "some")),
 		errorOf(j.Replay(ctx, "some")), errorOf(j.Fetch(ctx, "ship", 1, 0)), errorOf(j.Extend(ctx, "ship", "some", 1, time.Minute)),
 		j.Report(ctx, "ship", "some", jobs.Report{}))
 }

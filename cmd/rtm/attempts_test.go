@@ -157,6 +157,7 @@ func TestASubscriberIsLookedAfter(t *testing.T) {
 func TestATestEventIsWaitedFor(t *testing.T) {
 	b := newCannedBus(t, map[string]string{
 		"POST /subscriber/test": `{"batch":"AAAABBBBCCCCDDDDEEEE"}`, "GET /subscriber/attempts": "[" + failedAttempt + "]",
+		"GET /subscriber": `{}`,
 	})
 	_, out, _ := b.rtm(t, "sub", "test")
 	assert.Equal(t, "AAAABBBBCCCCDDDDEEEE\n", out)

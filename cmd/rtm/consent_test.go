@@ -46,7 +46,7 @@ func runOn(t *testing.T, stdin io.Reader, args ...string) (stderr string, err er
 	root.SetIn(stdin)
 	root.SetOut(io.Discard)
 	root.SetErr(&text)
-	root.SetArgs(uidsLast(args))
+	root.SetArgs(args)
 	_, err = root.ExecuteContextC(t.Context())
 	return text.String(), err
 }

@@ -276,7 +276,7 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   curl -i -u %[2]s: %[1]s/topics/%[5]s -d '{"type":"update","url":"https://example.com/widgets/1"}'
 
   # subscribe the printing subscriber to two topics, in batches of up to 10 that wait 2 s for more events
-  curl -i -u %[3]s: %[1]s/subscription -d '{"topics":["%[5]s","gadgets"],"callback":"%[6]s","timeout":2000,"max":10}'
+  curl -i -u %[3]s: %[1]s/subscription -d '{"topics":["%[5]s","gadgets"],"callback":"%[6]s","uuid":"%[10]s","timeout":2000,"max":10}'
   curl -i -u %[2]s: %[1]s/topics/gadgets -d '{"type":"noop","url":"https://example.com/gadgets/7"}'
 
   # watch events as they are published
@@ -294,7 +294,7 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
 
 Ctrl-C stops it. %[8]s
-`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType, received, d.machineCommands(publisher))
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType, received, d.machineCommands(publisher), d.receiver.UUID())
 }
 
 // token returns the token of a client: the one that an earlier run left in Redis, else [devToken].

@@ -104,8 +104,8 @@ func newJobTypeAddCommand(bus *busFlags) *cobra.Command {
 		Short: "make a job type",
 		Long: `Make a type of jobs, which says where they go, how often they are tried, and how many are in progress at once. --strategy,
 --attempts and --concurrency are required. Jobs are POSTed to --url, or fetched by services with --pull; without either
-they go where the bus's operator says (DOWNSTREAM_URL). NAME has a-z, 0-9, dot, underscore and hyphen, and cannot be
-changed. The type belongs to the client that makes it.`,
+they go where the bus's operator says (DOWNSTREAM_URL). NAME has A-Z, a-z, 0-9, dot, underscore, colon and hyphen,
+and cannot be changed. The type belongs to the client that makes it.`,
 		Example: "  rtm job type add invoice-shipments --strategy at_least_once --attempts 3 --concurrency 5 --url https://invoices.example/jobs -b @production\n" +
 			"  rtm job type add nightly --strategy at_most_once --attempts 1 --concurrency 1 --pull --schedule '0 3 * * *' --timezone Europe/Berlin -b @production",
 		Args:              jobTypeArgs(1, 1, 1),

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,27 +62,4 @@ var rightValues = map[string]string{
 // wrongFlag is the error of a flag with a wrong value.
 func wrongFlag(flag, right string) error {
 	return usageError{errors.New("--" + flag + " must be " + right)}
-}
-
-// hyphenUID is a UID that begins with a hyphen, as one of 64 does, and not like a flag of ours.
-var hyphenUID = regexp.MustCompile(`^-[^-bfhtv][\w-]{18}$`)
-
-// uidsLast puts such UIDs behind all flags and a --, since they are none. What follows a flag may
-// be its value, and stays.
-func uidsLast(args []string) []string {
-	if slices.Contains(args, "--") {
-		return args
-	}
-	var others, uids []string
-	for i, arg := range args {
-		if hyphenUID.MatchString(arg) && i > 0 && !strings.HasPrefix(args[i-1], "-") {
-			uids = append(uids, arg)
-		} else {
-			others = append(others, arg)
-		}
-	}
-	if len(uids) == 0 {
-		return args
-	}
-	return slices.Concat(others, []string{"--"}, uids)
 }

@@ -72,6 +72,9 @@ func TestUIDs(t *testing.T) {
 	assert.Regexp(t, `^[A-Za-z0-9_-]{20}$`, bus.NewWorkerID())
 	assert.NotEqual(t, bus.NewWorkerID(), bus.NewWorkerID())
 	assert.Len(t, bus.NewBatchSeed(), bus.BatchSeedLen)
+	for range 2_000 { // one of 64 would begin with a hyphen
+		require.NotEqual(t, byte('-'), bus.NewBatchID()[0])
+	}
 }
 
 func TestEventValidate(t *testing.T) {

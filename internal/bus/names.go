@@ -134,10 +134,15 @@ func NewBatchSeed() string { return newUID(BatchSeedLen) }
 // NewPlan makes a random version of a subscriber's options, its plan.
 func NewPlan() string { return newUID(8) }
 
+// newUID draws until the first character is no hyphen: commands would take such a UID for a flag.
 func newUID(chars int) string {
 	random := make([]byte, chars*3/4)
-	_, _ = rand.Read(random)
-	return base64.RawURLEncoding.EncodeToString(random)
+	for {
+		_, _ = rand.Read(random)
+		if uid := base64.RawURLEncoding.EncodeToString(random); uid[0] != '-' {
+			return uid
+		}
+	}
 }
 
 // EditDistance returns the Levenshtein distance of two texts in bytes: how many must be

@@ -16,6 +16,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/logs"
@@ -31,7 +32,7 @@ func observe(t *testing.T, attempts ...outbound.Attempt) (log, page string) {
 // observeBatch observes attempts to deliver a batch.
 func observeBatch(t *testing.T, batch *store.Delivery, attempts ...outbound.Attempt) (log, page string) {
 	t.Helper()
-	var lines bytes.Buffer
+	var lines rdbtest.Buffer
 	logger := logs.New(&lines, slog.LevelInfo, false)
 	defer logs.Flush(logger)
 	registry := metrics.NewRegistry()
@@ -95,6 +96,7 @@ func TestASubscriberThatFailsOftenIsALineIn10Seconds(t *testing.T) {
 			})
 			time.Sleep(50 * time.Millisecond)
 		}
+		synctest.Wait()
 		for _, message := range []string{"failed to deliver", "subscriber returned 410 Gone", "gave up on a batch"} {
 			assert.InDelta(t, 7, strings.Count(lines.String(), message), 1, "%s\n%s", message, &lines)
 		}

@@ -37,7 +37,7 @@ func (p *Partition) Risks(ctx context.Context) (risks []string, err error) {
 func (p *Partition) savePoints(ctx context.Context) (save string, known bool, err error) {
 	var reply Reply[map[string]string]
 	err = p.atHome(ctx, func(pipe Commands) { reply = pipe.ConfigGet(ctx, "save") })
-	if Answered(err) || HasCode(err, "NOPERM") || HasCode(err, "EXECABORT") {
+	if Answered(err) || Lacks(err) {
 		save, known = reply.Val()["save"]
 		return save, known, nil
 	}

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,12 +11,13 @@ import (
 
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry/logs"
 )
 
 func TestAJobTypeThatFailsOftenIsALineIn10Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var lines bytes.Buffer
+		var lines rdbtest.Buffer
 		r := Runner{observer: observer{log: logs.New(&lines, slog.LevelInfo, false), now: time.Now}}
 		run := &jobstore.Run{Type: "paint-widgets", Attempts: 3, MaxAttempts: 3}
 		for range 20 * 60 {
@@ -27,6 +27,7 @@ func TestAJobTypeThatFailsOftenIsALineIn10Seconds(t *testing.T) {
 			r.Discarded(jobstore.Ended{Type: run.Type, Status: jobs.Failed, Reason: "no report"})
 			time.Sleep(50 * time.Millisecond)
 		}
+		synctest.Wait()
 		for _, message := range []string{"failed to run a job", "lost an attempt at a job"} {
 			assert.InDelta(t, 7, strings.Count(lines.String(), message), 1, "%s\n%s", message, &lines)
 		}

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -13,13 +12,14 @@ import (
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry/logs"
 )
 
 // The labels of a state share a webhook: they fail together.
 func TestAWebhookThatFailsForManyLabelsIsALineIn10Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var lines bytes.Buffer
+		var lines rdbtest.Buffer
 		r := Runner{log: logs.New(&lines, slog.LevelInfo, false)}
 		for i := range 20 * 60 {
 			visit := &labelstore.Visit{Label: machines.Label{
@@ -28,6 +28,7 @@ func TestAWebhookThatFailsForManyLabelsIsALineIn10Seconds(t *testing.T) {
 			r.observe(visit, labelstore.Result{Outcome: labelstore.Attempted, Status: 500}, time.Second)
 			time.Sleep(50 * time.Millisecond)
 		}
+		synctest.Wait()
 		assert.InDelta(t, 7, strings.Count(lines.String(), "\n"), 1, "%s", &lines)
 		assert.Contains(t, lines.String(), "times=")
 	})

@@ -29,5 +29,12 @@ func (b *Buffer) String() string {
 	return b.text.String()
 }
 
+// Reset forgets what has been written so far.
+func (b *Buffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.Reset()
+}
+
 // LogTo has a client log to the buffer.
 func (b *Buffer) LogTo(o *rdb.Options) { o.Log = slog.New(slog.NewTextHandler(b, nil)) }

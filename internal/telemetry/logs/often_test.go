@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry/logs"
 )
 
@@ -33,7 +34,7 @@ func counted(text string) (lines, stand int) {
 
 func TestALineThatRepeatsIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out rdbtest.Buffer
 		log := logs.New(&out, slog.LevelInfo, false)
 		for i := range 20 * 35 {
 			logs.Often(log, "shop").Warn("failed to deliver", "subscriber", "shop", "try", i)
@@ -45,18 +46,22 @@ func TestALineThatRepeatsIsCounted(t *testing.T) {
 				log.Warn("failed to deliver")
 				assert.Equal(t, 5, strings.Count(out.String(), "\n"), "other subjects, messages and loggers have lines of their own: %s", &out)
 				out.Reset()
+				synctest.Wait()
 				time.Sleep(25 * time.Millisecond) // so that no line is written as an interval ends
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
+		synctest.Wait()
 		lines, stand := counted(out.String())
 		assert.Equal(t, 3, lines, "one in 10 s: %s", &out)
 		assert.Equal(t, 199+200+200, stand, "%s", &out)
 		assert.Contains(t, out.String(), "subscriber=shop try=399 times=200\n", "the fields of the latest")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		_, stand = counted(out.String())
 		assert.Equal(t, 20*35-1, stand, "the last are counted although none follows: %s", &out)
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		out.Reset()
 		logs.Often(log, "shop").Warn("failed to deliver", "subscriber", "shop")
 		assert.NotContains(t, out.String(), "times", "after a pause it is written at once")
@@ -65,7 +70,7 @@ func TestALineThatRepeatsIsCounted(t *testing.T) {
 
 func TestLinesOfManySubjectsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out rdbtest.Buffer
 		log := logs.New(&out, slog.LevelInfo, true)
 		for i := range 10_000 {
 			source := fmt.Sprintf("10.0.%d.%d", i/256, i%256)

