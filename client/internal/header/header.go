@@ -2,19 +2,28 @@
 package header
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// RetryAfter is how long a response asks to wait, in seconds or until a time (RFC 9110, 10.2.3); 0
-// if it does not.
+// RetryAfter is how long a response asks to wait, in seconds, also with decimals, or until a time
+// (RFC 9110, 10.2.3). A time that is out of range is the longest there is. It is 0 if the response
+// does not ask, cannot be understood, or names a time that has passed.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
+	const longest = time.Duration(math.MaxInt64)
 	text := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
+	if text != "" && strings.Trim(text, "0123456789.") == "" {
+		switch seconds, err := strconv.ParseFloat(text, 64); {
+		case seconds >= longest.Seconds(): // too many digits are an error, too
+			return longest
+		case err == nil:
+			return time.Duration(seconds * float64(time.Second))
+		}
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(at.Sub(now), 0)
