@@ -54,6 +54,9 @@ func TestTriggersByMetadata(t *testing.T) {
 		trigger, pending := state.TriggerOf("m", "l", &machines.Change{Patch: object(t, patch)})
 		assert.Equal(t, want, trigger, patch)
 		assert.Equal(t, want != "", pending, patch)
+		trigger, pending = state.TriggerOf("m", "l", &machines.Change{Patch: object(t, patch), Event: &machines.Event{Topic: "users"}})
+		assert.Equal(t, want != "", trigger == "topic users", "%s of an event: %q", patch, trigger)
+		assert.Equal(t, want != "", pending, patch)
 	}
 	state.Next = nil
 	trigger, _ := state.TriggerOf("m", "l", &machines.Change{Patch: object(t, `{"go":true}`)})

@@ -98,15 +98,19 @@ func (s *State) MayOpen() bool { return s != nil && s.Gate != nil && s.Next != n
 // RunsOn reports whether something is to be done for a label that arrives in the state.
 func (s *State) RunsOn() bool { return s.Action != nil || s.MayOpen() && s.Gate.HasEntryTrigger() }
 
-// TriggerOf returns the name of the trigger that a change sets off for a label in the state; empty
-// if there is none, as at an end. Pending says that the gate is
-// evaluated again each minute until it opens, as after a patch of the metadata that it waits for.
+// TriggerOf returns the name of the trigger that a change sets off for a label in the state, the
+// topic for an event; empty if there is none, as at an end. Pending says that the gate is evaluated
+// again each minute until it opens, as after a change of the metadata that it waits for.
 func (s *State) TriggerOf(machine Name, name LabelName, c *Change) (trigger string, pending bool) {
 	if !s.MayOpen() {
 		return "", false
 	}
 	for _, t := range s.Gate.Triggers {
-		if len(t.Metadata) > 0 && c.Patch.Has(t.Metadata) {
+		switch {
+		case len(t.Metadata) == 0 || !c.Patch.Has(t.Metadata):
+		case c.Event != nil: // its data are the patch
+			return Trigger{Topic: &TopicTrigger{Topic: c.Event.Topic}}.String(), true
+		default:
 			return t.String(), true
 		}
 	}
