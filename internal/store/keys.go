@@ -117,9 +117,10 @@ func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:
 // Delivery is a hash of what the deliveries to a subscriber have shown: name (the client's name),
 // events_sent (acknowledged, ever), throttled_until (ms, while its endpoint fails), refusals
 // (deliveries refused since the last that succeeded), refused_since (ms), retried_at (ms, when a
-// refused batch was tried again), notices (UIDs of its gap notices; some may be gone) and overtaken
-// (the batches that were in flight when it was to be tried anew). Written by subscribe and by the
-// deliveries; it goes with the subscriber. It is not of the founding layout.
+// refused batch was tried again), notices (UIDs of its gap notices; some may be gone), overtaken
+// (the batches that were in flight when it was to be tried anew) and former (the batches of an
+// earlier subscription that were in flight when it subscribed anew). Written by subscribe and by
+// the deliveries; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 
 // BatchState is a hash of what a batch needs beyond its list: generation and lane (where it stands,

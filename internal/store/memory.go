@@ -37,6 +37,8 @@ type OldestBatches struct {
 	// last is the last batch that was looked at and stayed, lastCreated its time (ms).
 	last, lastCreated string
 	ended             bool
+	// former has batches stay whose token is a subscriber by now.
+	former bool
 }
 
 // OldestBatches returns those of some subscribers, of all if none is given.
@@ -56,7 +58,7 @@ func (b *OldestBatches) Ended() bool { return b.ended }
 // no.
 func (b *OldestBatches) Drop(ctx context.Context, now time.Time, goesOn func() bool) (dropped []DroppedBatch, err error) {
 	for first := true; !b.ended && len(dropped) == 0 && (first || goesOn == nil || goesOn()); first = false {
-		args := []any{batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed(), b.last, b.lastCreated, batchesPerLook}
+		args := []any{batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed(), b.last, b.lastCreated, batchesPerLook, b.former}
 		for _, token := range b.of {
 			args = append(args, string(token))
 		}

@@ -166,6 +166,7 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 	} else {
 		require.LessOrEqual(rt, inFlight, m.maxInFlight)
 	}
+	m.requirePresent(rt, task)
 	got := storetest.Numbers(m.T, task)
 	require.True(rt, slices.IsSorted(got))
 	if m.maxInFlight == 1 && !m.disordered[token] && len(m.doubtful[token]) == 0 {
@@ -177,6 +178,17 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 			got = append(got, storetest.Numbers(m.T, ahead)...)
 		}
 		require.Equal(rt, m.queued[token][:len(got)], got, "the oldest come first")
+	}
+}
+
+// requirePresent requires that what was taken is of the present subscription: what waited for an
+// earlier one is dropped.
+func (m *model) requirePresent(rt *rapid.T, task *storetest.Task) {
+	token := m.clients[task.Delivery.Subscriber]
+	for _, one := range append(task.AheadTasks(), task) {
+		for _, n := range storetest.Numbers(m.T, one) {
+			require.False(rt, m.doubtful[token][n], "event %d is of an earlier subscription of %s", n, token)
+		}
 	}
 }
 

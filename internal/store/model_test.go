@@ -113,7 +113,8 @@ type model struct {
 	topics   map[bus.Token][]bus.TopicName
 	// queued are the events that must still be acknowledged, in order, by subscriber.
 	queued map[bus.Token][]int
-	// doubtful are events of a deleted subscriber, which may or may not be delivered.
+	// doubtful are events of a deleted subscriber: those in flight may still be acknowledged, the
+	// others are never taken.
 	doubtful map[bus.Token]map[int]bool
 	// disordered are the subscribers with a delivery that failed.
 	disordered map[bus.Token]bool
@@ -241,6 +242,7 @@ func (m *model) deliverDue(rt *rapid.T) {
 	for calls := 0; m.Redis.LLen(m.T.Context(), "jobs:instant:main").Val() > 0; calls++ {
 		require.Less(rt, calls, 10_000, "jobs that nobody can take")
 		if task := m.any(rt).Take(modelWorkers[0], m.ms); task != nil {
+			m.requirePresent(rt, task)
 			m.acknowledged(rt, task)
 		}
 	}

@@ -2,24 +2,68 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"routemaster/internal/bus"
 )
 
 // Subscribe makes a client a subscriber of exactly the given topics, in one atomic step. Topics
-// that do not exist are created, without a publisher. It fails with [bus.ErrTokenUnknown], a
+// that do not exist are created, without a publisher. Before a token that was deleted subscribes
+// anew, all that waits for it is dropped, a slice at a time. It fails with [bus.ErrTokenUnknown], a
 // [bus.TopicLimitError] or [bus.ErrUnavailable].
 func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
-	return s.Change(ctx, "subscribe", scriptSubscriberPut, s.subscriptionArgs(token, sub, true, now)...)
+	for passes := 0; ; passes++ {
+		put := func() error {
+			args := s.subscriptionArgs(token, sub, true, passes == maxFormerPasses, now)
+			return s.Change(ctx, "subscribe", scriptSubscriberPut, args...)
+		}
+		if err := s.clearFormer(ctx, token, now, put); !errors.Is(err, errFormerBatches) {
+			return err
+		}
+	}
+}
+
+// maxFormerPasses is how often all batches are looked at for some of an earlier subscription,
+// should their number be wrong.
+const maxFormerPasses = 3
+
+// What is left of an earlier subscription of a token, and goes before it subscribes anew.
+var (
+	errFormerLetters = errors.New("dead letters of an earlier subscription are left")
+	errFormerBatches = errors.New("batches of an earlier subscription are left")
+)
+
+// clearFormer calls put until nothing is left of an earlier subscription, or all batches were
+// looked at. In between it drops some of those. It returns the last error of put.
+func (s *Store) clearFormer(ctx context.Context, token bus.Token, now time.Time, put func() error) error {
+	former := s.formerBatches(token)
+	for {
+		err := put()
+		if errors.Is(err, errFormerLetters) {
+			continue // it has removed some
+		}
+		if !errors.Is(err, errFormerBatches) || former.Ended() {
+			return err
+		}
+		if _, err := former.Drop(ctx, now, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// formerBatches are those of an earlier subscription of a token. It drops none once that is a
+// subscriber.
+func (s *Store) formerBatches(token bus.Token) *OldestBatches {
+	return &OldestBatches{store: s, of: []bus.Token{token}, former: true}
 }
 
 // subscriptionArgs are the arguments of lua/lib/subscriptions.lua.
-func (s *Store) subscriptionArgs(token bus.Token, sub bus.Subscription, withTopics bool, now time.Time) []any {
+func (s *Store) subscriptionArgs(token bus.Token, sub bus.Subscription, withTopics, anyway bool, now time.Time) []any {
 	fields := subscriptionFields(sub)
 	args := []any{
 		string(token), now.UnixMilli(), bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(),
-		s.maxClientTopics, s.maxTopics, sub.Callback, bus.NewPlan(), len(fields) / 2, len(sub.Options), withTopics,
+		s.maxClientTopics, s.maxTopics, sub.Callback, bus.NewPlan(), len(fields) / 2, len(sub.Options), withTopics, anyway,
 	}
 	args = append(args, fields...)
 	for name, value := range sub.Options {
@@ -49,7 +93,7 @@ func subscriptionFields(sub bus.Subscription) (fields []any) {
 // else is left out, stay as they are. It fails with [bus.ErrNotSubscribed], and as
 // [Store.Subscribe].
 func (s *Store) PatchSubscriber(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
-	args := s.subscriptionArgs(token, sub, sub.Topics != nil, now)
+	args := s.subscriptionArgs(token, sub, sub.Topics != nil, false, now)
 	return s.Change(ctx, "change subscriber", scriptSubscriberPatch, args...)
 }
 

@@ -145,6 +145,6 @@ func TestHealthIsOfThePresentSubscription(t *testing.T) {
 		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.fail(task, bus.EndpointFailure, 0, 1000, 0)
-		assert.Equal(t, "98", f.Redis.HGet(ctx, "subscriber:alice--1", "health_points").Val())
+		assert.Equal(t, "100", f.Redis.HGet(ctx, "subscriber:alice--1", "health_points").Val())
 	})
 }

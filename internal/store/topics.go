@@ -138,6 +138,7 @@ var refusals = map[string]error{
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
 	"too many batches": bus.ErrTooManyBatches, "moving": bus.ErrMoving, "held": bus.ErrHeld, "lanes change": bus.ErrLanesChange,
+	"former letters": errFormerLetters, "former batches": errFormerBatches,
 }
 
 // refusal is the error for one of them.

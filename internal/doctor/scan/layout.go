@@ -47,7 +47,7 @@ var (
 	topicFields      = []string{"publisher", "counter", "last_event"}
 	historyFields    = []string{"events", "age", "bytes", "first", "size", "last"}
 	subscriberFields = []string{"callback", "timeout", "max_events", "uuid", "health_points", "last_attempted_at"}
-	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since", "plan", "paused_until", "paced_until", "test", "overtaken", "retried_at", "notices", "ahead"}
+	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since", "plan", "paused_until", "paced_until", "test", "overtaken", "retried_at", "notices", "ahead", "former"}
 	publishedFields  = []string{"count", "last"}
 	OldFields        = []string{"events_sent", "throttled_until", "abreast"}
 )

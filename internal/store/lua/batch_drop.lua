@@ -5,7 +5,8 @@
 -- ARGV     1 namespace, 2 max batches to drop, 3 number of events after which no more are dropped,
 --          4 now (ms), 5 first 16 characters of the UIDs of gap notices, 6 UID of the last batch
 --          that was looked at and stayed, empty to begin, 7 when that was created (ms), 8 max
---          batches to look at, 9.. tokens of the subscribers; none for all
+--          batches to look at, 9 '1' to drop none of a token that is a subscriber by now, 10..
+--          tokens of the subscribers; none for all
 -- Returns  {1 at the end of the index, else 0; the UID and the time for the next call; subscriber,
 --          events, ...}, two values for each batch, oldest first. What a gap notice tells was lost
 --          before, so it has no events
@@ -15,8 +16,14 @@
 local max_batches, max_events = tonumber(ARGV[2]), tonumber(ARGV[3])
 local last, last_created, max_looks = ARGV[6], ARGV[7], tonumber(ARGV[8])
 local max_in_flight, held = noted_max_in_flight(), jobs_in_flight('main')
-local notices, chosen, of_all = gaps(), {}, #ARGV < 9
-for i = 9, #ARGV do chosen[ARGV[i]] = true end
+local notices, chosen, of_all = gaps(), {}, #ARGV < 10
+for i = 10, #ARGV do
+  if ARGV[9] ~= '1' then
+    chosen[ARGV[i]] = true
+  elseif redis.call('SISMEMBER', subscribers_key(), holder_of(ARGV[i])) == 0 then
+    chosen[holder_of(ARGV[i])] = true
+  end
+end
 
 allow_when_full()
 local dropping, dropped, events = {}, { 1, '', '' }, 0

@@ -6,6 +6,9 @@
 -- Returns  {1}; {0, 'token unknown'}; {0, "client's topics"} when the client would have named too
 --          many, {0, "bus's topics"} when the bus would have too many
 --          {0, 'lanes change'} when batches of too many lanes before are left
+--          {0, 'former letters'} or {0, 'former batches'} when a token that is no subscriber has
+--          some of an earlier subscription: of the letters a slice was removed, the batches are
+--          batch_drop's
 -- Keeps    topics:{token} and subscribers:{name} each other's mirror; an error, because a key is
 --          not of its type, changes no subscription; the plan, if no option changes
 local sent = read_subscription()

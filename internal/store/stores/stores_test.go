@@ -133,6 +133,27 @@ func TestRelaysEndWithTheLastSubscription(t *testing.T) {
 	})
 }
 
+// TestAnEarlierSubscriptionInAPartition leaves nothing to the next of its token.
+func TestAnEarlierSubscriptionInAPartition(t *testing.T) {
+	each(t, func(t *testing.T, p *storetest.Partitions) {
+		ctx, own, other := t.Context(), p.TopicIn(1, 0), p.TopicIn(0, 0)
+		token := p.AddSubscriber(1, 2, own, other)
+		p.PublishEvents(own, 1, 15)
+		p.PublishEvents(other, 1, 15)
+		relayAll(p)
+		require.NoError(t, p.Of(token).DeleteSubscriber(ctx, token))
+		p.RequireSound()
+		require.NoError(t, p.Subscribe(ctx, token, subscription(own, other), p.Now()))
+		p.RequireSound()
+		p.PublishEvents(own, 16, 18)
+		p.PublishEvents(other, 16, 18)
+		relayAll(p)
+		assert.Equal(t, []int{16, 17, 18}, p.Received(1, token, own))
+		assert.Equal(t, []int{16, 17, 18}, p.Received(1, token, other))
+		p.RequireNothingLeft()
+	})
+}
+
 // TestSubscribingWhileRelaysEnd has two subscribers of a partition come and go, while the events
 // that nobody gets end their relays. Who is subscribed gets all that is published from then on.
 func TestSubscribingWhileRelaysEnd(t *testing.T) {

@@ -95,7 +95,8 @@ local STATES = {}
 local function state_of(token)
   if not STATES[token] then
     local found = redis.pcall('HMGET', delivery_key(token),
-      'name', 'events_sent', 'throttled_until', 'plan', 'paused_until', 'paced_until', 'ahead')
+      'name', 'events_sent', 'throttled_until', 'plan', 'paused_until', 'paced_until', 'ahead',
+      'former')
     if found.err then
       redis.call('DEL', delivery_key(token))
       found = {}
@@ -104,7 +105,7 @@ local function state_of(token)
       name = found[1], throttled_until = found[3] or nil, refused_since = 0,
       standing = found[2] and PROVEN or UNTRIED, plan = found[4] or nil,
       blocked_until = tonumber(found[3]) or 0, paced_until = tonumber(found[6]),
-      ahead = tonumber(found[7]),
+      ahead = tonumber(found[7]), former = found[8] or nil,
     }
     if found[5] or found[6] then
       state.blocked_until = math.max(
@@ -118,4 +119,10 @@ local function state_of(token)
     STATES[token] = state
   end
   return STATES[token]
+end
+
+-- Whether a batch is of an earlier subscription, given the state: in flight as its subscriber
+-- subscribed anew. Whatever comes of it is not noted, and it is not delivered again.
+local function is_former(state, bid)
+  return state.former and string.find(state.former, bid, 1, true) ~= nil
 end

@@ -115,6 +115,11 @@ function BATCH.take(entry)
     return nil, { token, setbacks().discard(entry, token, entry.failures) }
   end
   local state = state_of(token)
+  if state.former then
+    local events = setbacks().discard_former(entry, token, state)
+    if events then return nil, { token, events } end
+    state = state_of(token)
+  end
   local plan = state.plan and slices().plan(token, bid) or false
   if plan and plan.waits and not plan.strict
     and generations().go_on_passing(token, tonumber(entry.settings[1])) then
@@ -144,7 +149,7 @@ function BATCH.take(entry)
     current_set = plan.current_set
   end
   local max_events = tonumber(subscriber[5])
-  if state.ahead and not plan and not migrating and entry.failures == 0
+  if state.ahead and not plan and not state.former and not migrating and entry.failures == 0
     and state.standing == PROVEN and max_events and HEADER + max_events < FIRST_READ then
     entry.quick = { -- for take_ahead
       token = token, most = math.min(state.ahead, entry.max_ahead), max_events = max_events,
@@ -292,6 +297,7 @@ function BATCH.complete(entry)
   if bytes == '' then bytes = nil end
   remove_batch(
     bid, token, entry.result[1], tonumber(entry.settings[1]), failures > 0, false, bytes)
+  if is_former(state, bid) then return setbacks().forget_former(token) end
   note_result(entry, token, state, refused)
 end
 
@@ -307,7 +313,7 @@ function BATCH.complete_all(entries)
     plain = plain and is_plain(entry.result)
   end
   local state = token and state_of(token)
-  if not plain or not state or state.plan then
+  if not plain or not state or state.plan or state.former then
     for _, entry in ipairs(entries) do BATCH.complete(entry) end
     return
   end
@@ -358,6 +364,10 @@ function BATCH.retry(entry)
     else
       leave_lane(lane_of_subscriber(token), entry.queue, max, entry.job)
     end
+  end
+  if is_former(state, bid) then -- to be dropped
+    make_instant(entry.queue, entry.job)
+    return
   end
   local refused = false
   local overtaken = setbacks().was_overtaken(token, bid)

@@ -1,5 +1,27 @@
 -- Dead letters: events that are not delivered any more, kept for a while.
 
+-- The number of events in a dead letter; 0 if its list is gone, or is none.
+local function events_in_letter(bid)
+  local length = redis.pcall('LLEN', dead_letter_key(bid))
+  if type(length) ~= 'number' then return 0 end
+  return math.max(0, length - HEADER)
+end
+
+-- Removes what there is of a subscriber's dead letter, and its events from the sums. With the last
+-- one the sums go, whatever they are.
+local function remove_letter(token, bid, events)
+  local bytes = tonumber(redis.pcall('HGET', dead_letter_cause_key(bid), 'bytes')) or 0
+  redis.call('DEL', dead_letter_key(bid), dead_letter_cause_key(bid))
+  redis.call('ZREM', dead_letters_key(token), bid)
+  if redis.call('EXISTS', dead_letters_key(token)) == 0 then
+    redis.pcall('HDEL', dead_letter_events_key(), token)
+    redis.pcall('HDEL', dead_letter_bytes_key(), token)
+    return
+  end
+  if events > 0 then change_gauge(dead_letter_events_key(), token, -events) end
+  if bytes > 0 then change_gauge(dead_letter_bytes_key(), token, -bytes) end
+end
+
 -- These are made by a script that needs them, as those of setbacks.lua. A letter's cause is a list
 -- of its UID, reason, status, error, note and webhook_id.
 local function letters()

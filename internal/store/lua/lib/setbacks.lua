@@ -111,9 +111,8 @@ local function setbacks()
     end
   end
 
-  -- Notes the batches of a subscriber that are in flight, as it is to be tried anew: should they
-  -- fail, that says nothing of what it is now.
-  function self.overtake(token)
+  -- The UIDs of a subscriber's batches that are in flight.
+  function self.in_flight(token)
     local bids = {}
     for job in pairs(jobs_in_flight('main')) do
       local bid = batch_of('main', job)
@@ -121,6 +120,13 @@ local function setbacks()
         table.insert(bids, bid)
       end
     end
+    return bids
+  end
+
+  -- Notes the batches of a subscriber that are in flight, as it is to be tried anew: should they
+  -- fail, that says nothing of what it is now.
+  function self.overtake(token)
+    local bids = self.in_flight(token)
     if #bids > 0 then
       redis.call('HSET', delivery_key(token), 'overtaken', table.concat(bids, ' '))
     end
@@ -179,6 +185,31 @@ local function setbacks()
     local events = events_of(entry.arg)
     remove_batch(entry.arg, token, events, tonumber(entry.settings[1]), failures > 0, true)
     discard(entry)
+    return events
+  end
+
+  -- Forgets those batches of an earlier subscription that have gone.
+  function self.forget_former(token)
+    local noted, left = state_of(token).former or '', {}
+    for bid in string.gmatch(noted, '%S+') do
+      if BATCH.exists(bid) then table.insert(left, bid) end
+    end
+    local former = table.concat(left, ' ')
+    if former == noted then return end
+    if former ~= '' then
+      redis.call('HSET', delivery_key(token), 'former', former)
+    else
+      redis.call('HDEL', delivery_key(token), 'former')
+    end
+    STATES[token] = nil
+  end
+
+  -- Removes a batch that was taken, if it is of an earlier subscription. Returns the number of its
+  -- events then, else nil. What has gone of these is forgotten.
+  function self.discard_former(entry, token, state)
+    local events = nil
+    if is_former(state, entry.arg) then events = self.discard(entry, token, entry.failures) end
+    self.forget_former(token)
     return events
   end
 

@@ -164,11 +164,12 @@ local function slices()
 
   -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
   -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept
-  -- for a subscriber that is gone. Returns the bytes of what is left of the batch, as text, if all
-  -- of it is a dead letter now.
+  -- for a subscription that is gone. Returns the bytes of what is left of the batch, as text, if
+  -- all of it is a dead letter now.
   function self.settle(entry, header, state)
     local result, bid, token = entry.result, entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
+    if is_former(state, bid) then kept = false end
     if kept and result[9] ~= '' then note_attempt(token, result[9], result[10]) end
     if not result[11] then return nil end
     if kept and result[11] ~= '0' and state.paced_until then

@@ -3,11 +3,12 @@
 -- ARGV     2 token, 3 now (ms), 4 default max_events, 5 default timeout (ms), 6 max topics of a
 --          client, 7 max topics of the bus, 8 callback, empty to keep it, 9 version of the plan if
 --          the options change, 10 number of fields, 11 number of options, 12 '1' if the topics
---          change, 13.. field, value, ..., option, value (JSON, empty for the default), ..., then
---          all topics
+--          change, 13 '1' to subscribe though batches of an earlier subscription seem to be left,
+--          14.. field, value, ..., option, value (JSON, empty for the default), ..., then all
+--          topics
 
 local function read_subscription()
-  local next = 13
+  local next = 14
   local function read_pairs(n)
     local found = {}
     for _ = 1, n do
@@ -52,6 +53,39 @@ local function read_subscriber(token, sent)
     redis.call('SCARD', retention_key())
   end
   return subscribed
+end
+
+-- Whether there is a subscriber, as deliveries see it or lists.
+local function is_subscriber(token)
+  return redis.call('SISMEMBER', subscribers_key(), token) == 1
+    or redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
+end
+
+local MAX_CLEARED, MAX_CLEARED_EVENTS = 100, 1000 -- dead letters, and their events, of one step
+
+-- Removes dead letters of a token that is no subscriber. Returns whether some are left.
+local function clear_letters(token)
+  local events = 0
+  for _, bid in ipairs(redis.pcall('ZRANGE', dead_letters_key(token), 0, MAX_CLEARED - 1)) do
+    if events >= MAX_CLEARED_EVENTS then break end
+    local length = events_in_letter(bid)
+    remove_letter(token, bid, length)
+    events = events + length
+  end
+  local left = redis.pcall('ZCARD', dead_letters_key(token))
+  return type(left) == 'number' and left > 0
+end
+
+-- Clears what is left of an earlier subscription of a token that is about to subscribe anew.
+-- Returns the batches of it that are in flight, and what has to be removed first, if something has.
+local function clear_former(token)
+  if is_subscriber(token) then return {}, nil end
+  if clear_letters(token) then return {}, 'former letters' end
+  local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
+  if batches < 1 then return {}, nil end
+  local in_flight = setbacks().in_flight(token)
+  if batches > #in_flight and ARGV[13] ~= '1' then return {}, 'former batches' end
+  return in_flight, nil
 end
 
 -- Writes a subscriber's own keys. What only deliveries need is removed if it is of another type.
@@ -141,7 +175,10 @@ local function put_subscription(sent, name)
   local token = holder_of(sent.token)
   if waits_for_lanes(token, sent.options) then return { 0, 'lanes change' } end
   local subscribed = read_subscriber(token, sent)
+  local former, left = clear_former(token)
+  if left then return { 0, left } end
   write_subscriber(token, sent, name)
+  if former[1] then redis.call('HSET', delivery_key(token), 'former', table.concat(former, ' ')) end
   put_options(token, sent.options, sent.plan)
   if may_mend(sent) then try_subscriber(token) end
   fit_current(token, sent.now)
