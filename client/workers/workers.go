@@ -37,8 +37,11 @@ type Job struct {
 	Job string `json:"job,omitzero"`
 	// Arguments say what it is about: an id, or a state machine and the name of a label.
 	Arguments []string `json:"arguments"`
-	// DueAt is zero if it is to run now, or runs.
+	// DueAt is zero if it is to run now, runs, or is held.
 	DueAt subscriber.Time `json:"due_at,omitzero"`
+	// Held is whether the delivery of a batch has to wait for others of its lane, or for the end of
+	// a pause that has none.
+	Held bool `json:"held,omitzero"`
 	// Thread is the thread that runs it; empty if it waits.
 	Thread string `json:"thread,omitzero"`
 	// Batch is what it delivers; nil if that is no batch, or one that is gone.

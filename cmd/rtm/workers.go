@@ -29,7 +29,8 @@ looked at; if there are more, or if threads were not heard of for 30 s, a line o
 
 Without a terminal each job is a line with its queue, what it does (batch delivers a batch), its arguments, and of a batch
 the subscriber, the number of attempts and the number of events; then the thread that runs it, or with QUEUE when it is
-due (ms since the Unix epoch, empty for now), separated by tabs. --json prints an object, or with QUEUE an array.`,
+due (ms since the Unix epoch, empty for now), separated by tabs. A batch is held instead if it has to wait for others of
+its lane, or for the end of a pause that has none. --json prints an object, or with QUEUE an array.`,
 		Example:   "  rtm workers -b @production\n  rtm workers main --limit 20 -b bus.example -t $ROOT_KEY",
 		Args:      queueArgs,
 		ValidArgs: queueNames(),
@@ -106,12 +107,15 @@ func showQueue(cmd *cobra.Command, c *client.Client, queue string, limit int, as
 	}
 	var rows, table [][]string
 	for _, job := range jobs {
-		due := "now"
-		if !job.DueAt.IsZero() {
+		due, plain := "now", millis(job.DueAt)
+		switch {
+		case job.Held:
+			due, plain = "held", "held"
+		case !job.DueAt.IsZero():
 			due = clock(job.DueAt.Time)
 		}
 		table = append(table, append(jobCells(job, "-"), due))
-		rows = append(rows, append(jobCells(job, ""), millis(job.DueAt)))
+		rows = append(rows, append(jobCells(job, ""), plain))
 	}
 	return list{
 		json: asJSON, value: append([]workers.Job{}, jobs...), empty: "Nothing waits.", header: jobHeader("DUE"), rows: table,

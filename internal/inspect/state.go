@@ -77,12 +77,22 @@ type queueReplies struct {
 }
 
 func (i *Inspector) askQueue(ctx context.Context, pipe rdb.Commands, token bus.Token) queueReplies {
+	return i.askHolds(ctx, pipe, token, i.askWorkers(ctx, pipe))
+}
+
+// askWorkers asks for what is the same for all subscribers.
+func (i *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueReplies {
 	return queueReplies{
-		times:       pipe.HMGet(ctx, i.keys.Delivery(token), stats.HoldFields...),
-		options:     pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...),
 		maxInFlight: pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch)),
 		workers:     pipe.SMembers(ctx, i.jobs.PendingIndex(bus.QueueMain)),
 	}
+}
+
+// askHolds asks for what holds up one subscriber, besides what was asked for all.
+func (i *Inspector) askHolds(ctx context.Context, pipe rdb.Commands, token bus.Token, all queueReplies) queueReplies {
+	all.times = pipe.HMGet(ctx, i.keys.Delivery(token), stats.HoldFields...)
+	all.options = pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
+	return all
 }
 
 func (r queueReplies) read() (q subscriberQueue, err error) {

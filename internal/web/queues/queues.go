@@ -4,6 +4,7 @@ package queues
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -90,8 +91,11 @@ type entryView struct {
 	// Job is null if the entry cannot be read.
 	Job       *bus.JobName `json:"job"`
 	Arguments []string     `json:"arguments"`
-	// DueAt is null if the job is to run now, or runs.
+	// DueAt is null if the job is to run now, runs, or is held back.
 	DueAt *int64 `json:"due_at"`
+	// Held is whether the delivery of a batch has to wait for others, or for the end of a pause that
+	// has none.
+	Held bool `json:"held"`
 	// Thread is who runs it; null if it waits.
 	Thread *bus.WorkerID `json:"thread"`
 	// Batch is what a job named batch delivers; null for others, and for a batch that is gone.
@@ -179,9 +183,12 @@ func (h *Handlers) getQueue(w http.ResponseWriter, r *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, views[:min(limit, len(views))])
 }
 
-// dueAt is when an entry is to run, 0 if it is to run now.
+// dueAt is when an entry is to run, for their order: 0 if it is to run now.
 func dueAt(e entryView) int64 {
-	if e.DueAt == nil {
+	switch {
+	case e.Held:
+		return math.MaxInt64
+	case e.DueAt == nil:
 		return 0
 	}
 	return *e.DueAt
@@ -191,11 +198,15 @@ func dueAt(e entryView) int64 {
 func (h *Handlers) viewEntries(r *http.Request, name bus.Queue, p partition, entries []queue.Entry) ([]entryView, error) {
 	var ids []bus.BatchID
 	for _, e := range entries {
-		if e.Job.Name == bus.JobBatch && len(e.Job.Args) == 1 {
-			ids = append(ids, bus.BatchID(e.Job.Args[0]))
+		if id := batchOf(e); id != "" {
+			ids = append(ids, id)
 		}
 	}
 	batches, err := p.inspector.Heads(r.Context(), ids)
+	if err != nil {
+		return nil, err
+	}
+	next, err := p.inspector.NextAt(r.Context(), scheduled(entries, batches), h.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -209,11 +220,31 @@ func (h *Handlers) viewEntries(r *http.Request, name bus.Queue, p partition, ent
 			Queue: name, Job: rest.OrNull(e.Job.Name), Arguments: argumentsOf(e.Job),
 			DueAt: rest.Millis(e.DueAt), Thread: rest.OrNull(e.Worker),
 		}
-		if len(e.Job.Args) == 1 {
-			views[i].Batch = viewHead(batches, bus.BatchID(e.Job.Args[0]), names)
+		views[i].Batch = viewHead(batches, batchOf(e), names)
+		if at, found := next[batchOf(e)]; found {
+			views[i].DueAt, views[i].Held = rest.Millis(at), at.IsZero()
 		}
 	}
 	return views, nil
+}
+
+// scheduled are the heads of the batches whose entries are not instant.
+func scheduled(entries []queue.Entry, batches map[bus.BatchID]inspect.Head) map[bus.BatchID]inspect.Head {
+	heads := map[bus.BatchID]inspect.Head{}
+	for _, e := range entries {
+		if head, found := batches[batchOf(e)]; found && !e.DueAt.IsZero() {
+			heads[batchOf(e)] = head
+		}
+	}
+	return heads
+}
+
+// batchOf is the batch that an entry delivers; empty if it delivers none.
+func batchOf(e queue.Entry) bus.BatchID {
+	if e.Job.Name != bus.JobBatch || len(e.Job.Args) != 1 {
+		return ""
+	}
+	return bus.BatchID(e.Job.Args[0])
 }
 
 // argumentsOf are the arguments of a job, with ids as clients know them.

@@ -78,3 +78,54 @@ func TestRootSeesWhatRunsAndWhatIsNext(t *testing.T) {
 		assert.Nil(t, next[0].Batch)
 	})
 }
+
+// TestABatchBehindOthersIsHeld: it is woken when the others are delivered, long before its entry
+// would come up by itself. So that time is not shown.
+func TestABatchBehindOthersIsHeld(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := webtest.New(t, redis)
+		type job struct {
+			DueAt *int64 `json:"due_at"`
+			Held  bool
+			Batch struct{ Attempts int }
+		}
+		read := func() (next []job) {
+			t.Helper()
+			answer := a.Do(webtest.RootKey, "GET", "/queues/main", "")
+			require.Equal(t, 200, answer.Status, answer.Body)
+			require.NoError(t, json.Unmarshal([]byte(answer.Body), &next))
+			return next
+		}
+		subscribe := func(timeout string) {
+			a.RequireDone(webtest.Bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://x.example/","max":1,"timeout":`+timeout+`}`)
+		}
+		publish := func() {
+			a.RequireDone(webtest.Alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+		}
+		subscribe("0")
+		publish()
+		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+		require.NoError(t, err)
+		require.NotNil(t, taken.Task)
+		publish()
+		none, err := a.Acquire(t.Context(), bus.QueueMain, "w2", bus.Failing, time.Now())
+		require.NoError(t, err)
+		require.Nil(t, none.Task, "one of a subscriber at a time")
+		assert.Equal(t, []job{{Held: true}}, read())
+
+		// One that takes in events is due at its time, and comes before what is held.
+		a.RequireDone(webtest.Bob, "PATCH", "/subscriber", `{"max":10,"timeout":60000}`)
+		publish()
+		next := read()
+		require.Len(t, next, 2)
+		require.NotNil(t, next[0].DueAt)
+		assert.WithinDuration(t, time.Now().Add(time.Minute), time.UnixMilli(*next[0].DueAt), time.Minute)
+		assert.Equal(t, []bool{false, true}, []bool{next[0].Held, next[1].Held})
+
+		a.RequireDone(webtest.Bob, "POST", "/subscriber/pause", "")
+		for _, one := range read() {
+			assert.True(t, one.Held)
+			assert.Nil(t, one.DueAt)
+		}
+	})
+}
