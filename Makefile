@@ -1,4 +1,6 @@
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# The latest version in CHANGELOG.md, and the commit if this is a checkout: 0.1.0+1f2e3d4c.
+COMMIT := $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
+VERSION := $(shell awk '/^## [0-9]/ { print $$2; exit }' CHANGELOG.md)$(if $(COMMIT),+$(COMMIT))
 LDFLAGS := -s -w -X routemaster/internal/app.version=$(VERSION)
 # The race detector needs a C compiler; everything else is pure Go.
 export CGO_ENABLED ?= 0
