@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"time"
@@ -46,7 +47,7 @@ type Added struct {
 }
 
 // AddSecret has deliveries signed with another secret, beside those that are there: 409 if there
-// are 5. It is not retried, because each request would add one.
+// are 5. Each call adds one, also if its response was lost and it was sent again.
 func (s *Subscriber) AddSecret(ctx context.Context, secret NewSecret) (added Added, err error) {
 	body := map[string]any{}
 	if secret.Type != "" {
@@ -62,7 +63,7 @@ func (s *Subscriber) AddSecret(ctx context.Context, secret NewSecret) (added Add
 		body["expire_others_in"] = secret.OthersExpireIn.Milliseconds()
 	}
 	_, err = s.client.Call(ctx, client.Request{
-		Operation: "add a secret", Method: http.MethodPost, Path: s.path + "/secrets", Body: body, NoRetry: true,
+		Operation: "add a secret", Method: http.MethodPost, Path: s.path + "/secrets", Body: body, IdempotencyKey: rand.Text(),
 	}, &added)
 	return added, err
 }

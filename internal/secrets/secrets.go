@@ -46,10 +46,22 @@ func (s *Secrets) List(ctx context.Context, token bus.Token) (signature.List, er
 	return signature.ParseList(text)
 }
 
+// ExistsError says that a secret is there already, and what is stored of it.
+type ExistsError struct{ signature.Stored }
+
+// Error implements error.
+func (e *ExistsError) Error() string { return "there is a secret " + e.ID }
+
 // Add gives a subscriber another secret. The others expire at a time, unless it is zero. It fails
-// with [bus.ErrNotSubscribed], [bus.ErrTooManySecrets] or [bus.ErrUnavailable].
+// with [bus.ErrNotSubscribed], an [ExistsError] if there is one of that ID, which stays as it is,
+// [bus.ErrTooManySecrets] or [bus.ErrUnavailable].
 func (s *Secrets) Add(ctx context.Context, token bus.Token, secret signature.Stored, othersExpire, now time.Time) error {
 	return s.change(ctx, token, func(l signature.List) (signature.List, error) {
+		for _, there := range l.Current(now) {
+			if there.ID == secret.ID {
+				return nil, &ExistsError{there}
+			}
+		}
 		return l.Add(secret, othersExpire, now)
 	})
 }

@@ -3,6 +3,8 @@ package signature
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -81,6 +83,16 @@ func Parse(text string, now time.Time) (Secret, error) {
 func newSecret(m *material, now time.Time) Secret {
 	return Secret{ID: rand.Text(), CreatedAt: now.Truncate(time.Millisecond), material: m}
 }
+
+// IDFor is the ID of the secret that a client adds with an idempotency key: always the same one, so
+// that it is added once.
+func IDFor(client bus.ClientName, key string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s", client, key))
+	return base32.StdEncoding.EncodeToString(sum[:])[:len(rand.Text())]
+}
+
+// Same reports whether both would sign alike.
+func (s Secret) Same(other Secret) bool { return s.Text() == other.Text() }
 
 func parseMaterial(text string) (*material, error) {
 	if encoded, ok := strings.CutPrefix(text, hmacPrefix); ok {

@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/secrets"
 	"routemaster/internal/signature"
 	"routemaster/internal/web/rest"
 )
@@ -52,11 +54,7 @@ func (h *Handlers) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Tok
 
 // postSecret adds a secret, and shows it.
 func (h *Handlers) postSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	now := h.Now()
-	secret, othersExpire, err := h.readSecret(w, r, now)
-	if err == nil {
-		err = h.at(of).secrets.Add(r.Context(), of, secret.Seal(h.config.Secrets), othersExpire, now)
-	}
+	secret, err := h.addSecret(w, r, of)
 	if err != nil {
 		h.Fail(w, r, err)
 		return
@@ -65,8 +63,36 @@ func (h *Handlers) postSecret(w http.ResponseWriter, r *http.Request, of bus.Tok
 	if view.Type == signature.HMAC {
 		view.Secret = secret.Text()
 	}
-	h.logSubscriberChange(r, of, "added a signing secret", slog.String("secret", secret.ID), slog.String("type", string(view.Type)))
 	rest.WriteJSON(w, http.StatusCreated, view)
+}
+
+// addSecret adds the secret of a request, or returns the one that an earlier request of the client
+// has added with the same idempotency key.
+func (h *Handlers) addSecret(w http.ResponseWriter, r *http.Request, of bus.Token) (signature.Secret, error) {
+	key, err := rest.IdempotencyKey(r)
+	if err != nil {
+		return signature.Secret{}, err
+	}
+	sent, err := h.readSecret(w, r, h.Now())
+	if err != nil {
+		return signature.Secret{}, err
+	}
+	secret := sent.secret
+	if key != "" {
+		secret.ID = signature.IDFor(rest.Caller(r).PublicName(), key)
+	}
+	err = h.at(of).secrets.Add(r.Context(), of, secret.Seal(h.config.Secrets), sent.othersExpire, h.Now())
+	if there, is := errors.AsType[*secrets.ExistsError](err); is {
+		earlier, err := there.Open(h.config.Secrets)
+		if err == nil && (earlier.Type() != secret.Type() || sent.brought && !earlier.Same(secret)) {
+			err = bus.ErrIdempotencyKeyReused
+		}
+		return earlier, err
+	}
+	if err == nil {
+		h.logSubscriberChange(r, of, "added a signing secret", slog.String("secret", secret.ID), slog.String("type", string(secret.Type())))
+	}
+	return secret, err
 }
 
 // When the other secrets expire, unless the request says when, and at the latest.
@@ -75,28 +101,38 @@ const (
 	maxExpiry     = 7 * 24 * time.Hour
 )
 
-// readSecret reads a new secret, or makes it, and reads when the others expire: zero for never.
-func (h *Handlers) readSecret(w http.ResponseWriter, r *http.Request, now time.Time) (secret signature.Secret, othersExpire time.Time, err error) {
+// sentSecret is a new secret.
+type sentSecret struct {
+	secret signature.Secret
+	// brought is whether the request has it; else it was made.
+	brought bool
+	// othersExpire is when the others expire: zero for never.
+	othersExpire time.Time
+}
+
+// readSecret reads a new secret, or makes it.
+func (h *Handlers) readSecret(w http.ResponseWriter, r *http.Request, now time.Time) (s sentSecret, err error) {
 	var sent struct {
 		Type           *string              `json:"type"`
 		Secret         *string              `json:"secret"`
 		ExpireOthersIn rest.Nullable[int64] `json:"expire_others_in"` // ms
 	}
 	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
-		return secret, othersExpire, err
+		return s, err
 	}
 	expiry := sent.ExpireOthersIn
 	switch {
 	case !expiry.Sent:
-		othersExpire = now.Add(defaultExpiry)
+		s.othersExpire = now.Add(defaultExpiry)
 	case expiry.Value == nil:
 	case *expiry.Value < 0 || *expiry.Value > maxExpiry.Milliseconds():
-		return secret, othersExpire, bus.Invalidf("/expire_others_in", "must be 0 to %d ms, or null for never", maxExpiry.Milliseconds())
+		return s, bus.Invalidf("/expire_others_in", "must be 0 to %d ms, or null for never", maxExpiry.Milliseconds())
 	default:
-		othersExpire = now.Add(time.Duration(*expiry.Value) * time.Millisecond)
+		s.othersExpire = now.Add(time.Duration(*expiry.Value) * time.Millisecond)
 	}
-	secret, err = newSecret(sent.Type, sent.Secret, now)
-	return secret, othersExpire, err
+	s.brought = sent.Secret != nil
+	s.secret, err = newSecret(sent.Type, sent.Secret, now)
+	return s, err
 }
 
 // newSecret makes a secret of a type, or reads one that was brought, which must be of the type if

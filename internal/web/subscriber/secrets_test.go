@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"routemaster/internal/seal"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
 )
 
 type addedSecret struct {
@@ -85,6 +87,54 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+third.ID, "").Status)
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+first.ID, "").Status, "it has expired")
 		assert.Empty(t, a.secrets(alice, "/subscriber/secrets"))
+		storetest.RequireAllSound(t, a.Stores)
+	})
+}
+
+// TestASecretWithAKeyIsAddedOnce, however often its request is sent, while it is not expired.
+func TestASecretWithAKeyIsAddedOnce(t *testing.T) {
+	keys, err := seal.ParseKeyring(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
+	require.NoError(t, err)
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Secrets = keys })
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		add := func(status int, who, path, body string, keys ...string) (added addedSecret) {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
+			a.Authorize(r, who)
+			for _, key := range keys {
+				r.Header.Add("Idempotency-Key", key)
+			}
+			w := httptest.NewRecorder()
+			a.Handler.ServeHTTP(w, r)
+			require.Equal(t, status, w.Code, w.Body)
+			webtest.RequireDocumented(t, r, body, w)
+			if status == 201 {
+				require.NoError(t, json.Unmarshal(w.Body.Bytes(), &added))
+			}
+			return added
+		}
+		const path = "/subscriber/secrets"
+		first := add(201, alice, path, "", "key")
+		assert.Equal(t, first, add(201, alice, path, "", "key"))
+		assert.Equal(t, first, add(201, alice, path, `{"type":"hmac-sha256","expire_others_in":0}`, "key"))
+		assert.Len(t, a.secrets(alice, path), 1)
+		add(409, alice, path, `{"type":"ed25519"}`, "key")
+		own := `{"secret":"whsec_` + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("s", 24))) + `"}`
+		add(409, alice, path, own, "key")
+		ids := map[string]bool{first.ID: true}
+		for _, other := range []addedSecret{
+			add(201, alice, path, own, "another"), add(201, rootKey, "/subscribers/alice--1/secrets", "", "key"), add(201, alice, path, ""),
+		} {
+			assert.False(t, ids[other.ID])
+			ids[other.ID] = true
+		}
+		assert.Equal(t, add(201, alice, path, own, "another"), add(201, alice, path, own, "another"))
+		assert.Len(t, a.secrets(alice, path), 4)
+		add(400, alice, path, "", "one", "two")
+		add(400, alice, path, "", "not visible")
+
+		a.RequireDone(alice, "DELETE", path+"/"+first.ID, "")
+		assert.NotEqual(t, first.Secret, add(201, alice, path, "", "key").Secret, "that one is gone")
 		storetest.RequireAllSound(t, a.Stores)
 	})
 }
