@@ -19,12 +19,20 @@ to it, and then remove the old one. Publishing and deliveries go on meanwhile, i
 
 With --keep the old token also works, for the same subscription, until the command is run again without --keep. In
 between, give the service the new token. If the command is stopped, run it again: it continues where it stopped, and
-prints the same token.`,
+prints the same token. OLD is the token or the name of a client that has one token only: to run it again, give the token.`,
 		Example: "  rtm token rotate shop--1 --keep -b @production\n  rtm token rotate shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			tokens, err := c.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			old, err := pickToken(tokens, args[0])
+			if err != nil {
+				return err
+			}
 			var failed error
-			_, err := c.RotateToken(cmd.Context(), args[0], keep, func(token client.Token) {
+			_, err = c.RotateToken(cmd.Context(), old, keep, func(token client.Token) {
 				_, failed = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(token.Token))
 			})
 			if err != nil {

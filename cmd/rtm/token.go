@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -49,8 +48,9 @@ func newTokenDelCommand(bus *busFlags) *cobra.Command {
 		Use:   "del TOKEN",
 		Short: "remove a token and its subscriber",
 		Long: `Remove a token and its subscriber, with all that waits to be delivered to it. It says on stderr what goes, and on a
-terminal asks first. rtm token rotate replaces a token, and keeps the subscriber.`,
-		Example: "  rtm token del shop--1 -b bus.example -t $ROOT_KEY\n  rtm token del shop--1 --yes -b @production",
+terminal asks first. Instead of the token, it takes the name of a client that has one token only. rtm token rotate
+replaces a token, and keeps the subscriber.`,
+		Example: "  rtm token del shop -b bus.example -t $ROOT_KEY\n  rtm token del shop--1 --yes -b @production",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			// The bus responds in the same way whether the token was there or not.
@@ -58,21 +58,45 @@ terminal asks first. rtm token rotate replaces a token, and keeps the subscriber
 			if err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(tokens, func(t client.Token) bool { return t.Token == args[0] }) {
-				return errors.New("there is no such token; `rtm token list` shows whose there are")
+			token, err := pickToken(tokens, args[0])
+			if err != nil {
+				return err
 			}
-			what, err := describeRemoval(subscriber.Of(c, args[0]).Info(cmd.Context()))
+			what, err := describeRemoval(subscriber.Of(c, token).Info(cmd.Context()))
 			if err != nil {
 				return err
 			}
 			if err := asking.ask(cmd, "with the token goes "+what); err != nil {
 				return err
 			}
-			return c.DeleteToken(cmd.Context(), args[0])
+			return c.DeleteToken(cmd.Context(), token)
 		}),
 	}
 	asking.add(command)
 	return command
+}
+
+// pickToken returns the token that is meant by a text: it is the token or, if there is no such
+// token, the name of a client that has one token only.
+func pickToken(tokens []client.Token, meant string) (token string, err error) {
+	for _, t := range tokens {
+		switch {
+		case t.Token == meant:
+			return meant, nil
+		case t.Name != meant:
+		case token != "":
+			err = fmt.Errorf("%s has several tokens: give the one that is meant; `rtm token list --show-tokens` lists them", terminal.Escape(meant))
+		default:
+			token = t.Token
+		}
+	}
+	if token == "" {
+		err = errors.New("there is no such token, nor a client of that name; `rtm token list` shows whose there are")
+	}
+	if err != nil {
+		return "", err
+	}
+	return token, nil
 }
 
 // describeRemoval says what is lost with a subscriber.
