@@ -17,7 +17,8 @@ func userArguments() []string {
 	return append([]string{"--user", "bus", "on", ">secret"}, strings.Fields(Rights)...)
 }
 
-// requireNothingRefused fails the test in the end if a user lacked a right.
+// requireNothingRefused fails the test in the end if a user lacked a right. The page has the bus do
+// without CONFIG GET, which tells passwords.
 func (c *Cluster) requireNothingRefused(t testing.TB) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -28,7 +29,9 @@ func (c *Cluster) requireNothingRefused(t testing.TB) {
 			}
 			var refused []string
 			for _, entry := range node.Raw.ACLLog(ctx, -1).Val() {
-				refused = append(refused, entry.Username+": "+entry.Object)
+				if entry.Object != "config|get" {
+					refused = append(refused, entry.Username+": "+entry.Object)
+				}
 			}
 			assert.Empty(t, refused, "what %s refused", node.Address)
 		}
