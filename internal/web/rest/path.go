@@ -16,8 +16,9 @@ func TopicParam(r *http.Request) bus.TopicName { return bus.TopicName(chi.URLPar
 
 // CleanPath drops empty and "." segments from the path of a request: clients that join a bus
 // address which ends with a slash send //topics/widgets. It does not redirect, since a client need
-// not follow. A slash at the end stays, and so does "..": no client joins texts to that. Paths below
-// the prefix stay as they are: pages have relative links, so that a browser has to be redirected.
+// not follow. A slash at the end stays, and so does "..": no client joins texts to that. Paths
+// below the prefix stay as they are: pages have relative links, so that a browser has to be
+// redirected.
 func CleanPath(pages string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
