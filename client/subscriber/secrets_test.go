@@ -53,13 +53,24 @@ func TestSecretsAreAddedListedAndDeleted(t *testing.T) {
 	}
 }
 
+// TestASecretIsNotAddedTwice has all tries of a call bear one key, and the next call another.
 func TestASecretIsNotAddedTwice(t *testing.T) {
-	tries := 0
-	s := subscriber.New(connect(t, func(w http.ResponseWriter, _ *http.Request) {
-		tries++
-		w.WriteHeader(http.StatusServiceUnavailable)
+	var keys []string
+	s := subscriber.New(connect(t, func(w http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		if len(keys) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"id":"A"}`)
 	}))
-	_, err := s.AddSecret(t.Context(), subscriber.NewSecret{})
-	require.Error(t, err)
-	assert.Equal(t, 1, tries)
+	for range 2 {
+		_, err := s.AddSecret(t.Context(), subscriber.NewSecret{})
+		require.NoError(t, err)
+	}
+	require.Len(t, keys, 3)
+	assert.NotEmpty(t, keys[0])
+	assert.Equal(t, keys[0], keys[1])
+	assert.NotEqual(t, keys[0], keys[2])
 }

@@ -228,7 +228,7 @@ func TestABusStartsWithoutMostNodes(t *testing.T) {
 	b.StartWeb()
 	b.StartWorker()
 	require.Eventually(t, func() bool {
-		b.Call("", "GET", "/health", "", http.StatusOK) // from the beginning
+		b.Call("", "GET", "/health", "", http.StatusOK) // whatever is away
 		status, _, err := bustest.Send(b.Client, b.API, publisher, "POST", "/topics/"+topic, bustest.EventBody(1))
 		return err == nil && status == http.StatusOK
 	}, bustest.WaitTimeout, 10*time.Millisecond)

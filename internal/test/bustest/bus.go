@@ -107,7 +107,8 @@ func NewClient(t testing.TB) *http.Client {
 	return &http.Client{Transport: transport, Timeout: WaitTimeout}
 }
 
-// StartWeb starts web on a new port.
+// StartWeb starts web on a new port, and waits until it serves more than probes: on a cluster it
+// begins with these.
 func (b *Bus) StartWeb() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b.t, err)
@@ -116,6 +117,10 @@ func (b *Bus) StartWeb() {
 	b.stopWeb = b.run(func(ctx context.Context, log *slog.Logger) error {
 		return app.ServeWeb(ctx, config, log, listener)
 	})
+	require.Eventually(b.t, func() bool {
+		status, _, err := Send(b.Client, b.API, "", "GET", "/openapi.json", "") // which asks no Redis
+		return err == nil && status != http.StatusServiceUnavailable
+	}, WaitTimeout, time.Millisecond)
 }
 
 // StartWorker starts a worker.
