@@ -26,8 +26,9 @@ SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS="$$GOFLAGS -gcflags=all=-dwarf=fal
 
 # Tests are not vetted as they are built: `make check` vets all, with more analyzers. They run with
 # Go's own limits of memory, as daemons do. Many of them wait more than they compute, so two packages
-# more than there are cores are tested at a time.
-GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 \
+# more than there are cores are tested at a time. The time-out is for a test that hangs, and not for
+# a slow host: the longest package takes 5 minutes on a quiet one.
+GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 -timeout 40m \
 	-p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # Packages whose tests wait long begin first, so that the others run meanwhile.
