@@ -17,25 +17,39 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web"
 )
 
-// counted returns the handler of an API that counts in a registry.
-func counted(a *api, registry *metrics.Registry) http.Handler {
+// counted returns the handler of an API that counts in a registry, and traces if there is a tracer.
+func counted(a *api, registry *metrics.Registry, tracer *tracing.Tracer) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}
+	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, Tracer: tracer}
 	if registry != nil {
 		config.Recorder = telemetry.NewRecorder(registry, nil, log)
 	}
 	return web.New(config, a.Stores, ingest.New(a.Stores, ingest.Options{}), http.NotFoundHandler(), log, time.Now).Handler()
 }
 
-// TestRequestsAreCountedByRoute has requests of each kind, with secrets in paths, methods and
-// credentials, none of which may be in the metrics.
 func TestRequestsAreCountedByRoute(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "it is about HTTP")
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	tracer, err := tracing.New("web", "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer tracer.Close()
+	for name, tracer := range map[string]*tracing.Tracer{"untraced": nil, "traced": tracer} {
+		t.Run(name, func(t *testing.T) { requireCountedByRoute(t, tracer) })
+	}
+}
+
+// requireCountedByRoute has requests of each kind, with secrets in paths, methods and credentials,
+// none of which may be in the metrics.
+func requireCountedByRoute(t *testing.T, tracer *tracing.Tracer) {
+	t.Helper()
 	registry := metrics.NewRegistry()
-	handler := counted(newAPI(t, rdbtest.Embedded(t)), registry)
+	handler := counted(newAPI(t, rdbtest.Embedded(t)), registry, tracer)
 	send := func(ctx context.Context, who, method, path, body string) {
 		r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 		if who != "" {
@@ -85,15 +99,15 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	}
 }
 
-// TestCountingAPublishAllocatesNothing compares publishes with and without metrics.
-func TestCountingAPublishAllocatesNothing(t *testing.T) {
+// TestCountingARequestAllocatesNothing compares requests with and without metrics.
+func TestCountingARequestAllocatesNothing(t *testing.T) {
 	if rdbtest.RaceDetector {
 		t.Skip("the race detector allocates by chance")
 	}
 	rdbtest.OneRedisOnly(t, "it is about HTTP")
 	a := newAPI(t, rdbtest.Embedded(t))
 	allocations := func(registry *metrics.Registry) float64 {
-		handler := counted(a, registry)
+		handler := counted(a, registry, nil)
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/health", nil)
 		w := &statusWriter{header: http.Header{}}
 		serve := func() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
 )
 
@@ -92,47 +93,37 @@ func (s *Service) Observe(next http.Handler) http.Handler {
 		start := time.Now()
 		r, info := identified(w, r)
 		info.response.ResponseWriter = w
-		w = &info.response
-		defer s.observed(r, info, start) // also when the handler aborts the connection
-		if s.Tracer != nil || s.Log.Enabled(r.Context(), slog.LevelDebug) {
-			s.serveObserved(next, w, r)
-			return
+		ctx, span := s.Tracer.StartRequest(r.Context(), r.Header)
+		if span != nil {
+			r = r.WithContext(ctx)
 		}
-		next.ServeHTTP(w, r)
+		defer s.observed(r, info, span, start) // also when the handler aborts the connection
+		next.ServeHTTP(&info.response, r)
 	})
 }
 
-// observed counts a request that was answered. What a handler does not answer gets 200, unless the
-// client has left.
-func (s *Service) observed(r *http.Request, info *requestInfo, start time.Time) {
-	status := info.response.status
+// observed counts a request that was answered, then logs and traces it. What a handler does not
+// answer counts as 200, unless the client has left. The route is named instead of the path, which
+// may contain a token: the router notes it in the request, so that this must be the one it got.
+func (s *Service) observed(r *http.Request, info *requestInfo, span *tracing.Span, start time.Time) {
+	took, status := time.Since(start), info.response.status
+	counted := telemetry.HTTPRequest{
+		Method: r.Method, Route: routeOf(r), Status: status, Credentials: r.Header["Authorization"] != nil, Duration: took,
+	}
 	if status == 0 && r.Context().Err() == nil {
-		status = http.StatusOK
+		counted.Status = http.StatusOK
 	}
-	s.Recorder.Requested(telemetry.HTTPRequest{
-		Method: r.Method, Route: routeOf(r), Status: status, Credentials: r.Header["Authorization"] != nil, Duration: time.Since(start),
-	})
-}
-
-// serveObserved serves a request, then logs and traces it. It names the route instead of the path,
-// which may contain a token.
-func (s *Service) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	start, response := s.Now(), &requestInfoOf(r).response
-	ctx, span := s.Tracer.StartRequest(r.Context(), r.Header)
-	if span != nil {
-		r = r.WithContext(ctx)
+	s.Recorder.Requested(counted)
+	if span == nil && !s.Log.Enabled(r.Context(), slog.LevelDebug) {
+		return
 	}
-	defer func() { // also when the handler aborts the connection
-		fields := append(requestFields(r), slog.Int("status", response.status))
-		failure := ""
-		if response.status >= http.StatusInternalServerError {
-			failure = http.StatusText(response.status)
-		}
-		span.End(r.Method+" "+routeOf(r), failure, fields...)
-		s.Log.LogAttrs(r.Context(), slog.LevelDebug, "request served",
-			append(fields, slog.Duration("duration", s.Now().Sub(start).Round(time.Microsecond)))...)
-	}()
-	next.ServeHTTP(w, r)
+	fields := append(requestFields(r), slog.Int("status", status))
+	failure := ""
+	if status >= http.StatusInternalServerError {
+		failure = http.StatusText(status)
+	}
+	span.End(r.Method+" "+routeOf(r), failure, fields...)
+	s.Log.LogAttrs(r.Context(), slog.LevelDebug, "request served", append(fields, slog.Duration("duration", took.Round(time.Microsecond)))...)
 }
 
 // routeOf returns the pattern of a request's route, empty if there is none.
