@@ -23,11 +23,7 @@ prints the same token. OLD is the token or the name of a client that has one tok
 		Example: "  rtm token rotate shop--1 --keep -b @production\n  rtm token rotate shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			tokens, err := c.Tokens(cmd.Context())
-			if err != nil {
-				return err
-			}
-			old, err := pickToken(tokens, args[0])
+			old, err := findToken(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,11 +55,7 @@ replaces a token, and keeps the subscriber.`,
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			// The bus responds in the same way whether the token was there or not.
-			tokens, err := c.Tokens(cmd.Context())
-			if err != nil {
-				return err
-			}
-			token, err := pickToken(tokens, args[0])
+			token, err := findToken(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
@@ -74,6 +71,15 @@ replaces a token, and keeps the subscriber.`,
 	}
 	asking.add(command)
 	return command
+}
+
+// findToken returns the token of a bus that is meant by a text: see [pickToken].
+func findToken(ctx context.Context, c *client.Client, meant string) (string, error) {
+	tokens, err := c.Tokens(ctx)
+	if err != nil {
+		return "", err
+	}
+	return pickToken(tokens, meant)
 }
 
 // pickToken returns the token that is meant by a text: it is the token or, if there is no such

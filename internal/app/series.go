@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/machines/labelstore/labelstores"
-	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
@@ -19,29 +17,16 @@ func runSubscriberSeries(ctx context.Context, all *stores.Stores, recorder *tele
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		for _, st := range all.All() {
-			_ = knowSubscribers(ctx, st, recorder) // the connection's state logs that Redis is unavailable
+			names, _ := st.SubscriberNames(ctx) // the connection's state logs that Redis is unavailable
+			for _, name := range names {
+				recorder.Subscriber(name)
+			}
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
 	}
-}
-
-func knowSubscribers(ctx context.Context, st *store.Store, recorder *telemetry.Recorder) error {
-	p := st.Partition()
-	tokens, err := p.SMembers(ctx, store.Keys{Namespace: p.Namespace()}.Subscribers()).Result()
-	if err != nil || len(tokens) == 0 {
-		return err
-	}
-	names, err := st.Tokens(ctx)
-	if err != nil {
-		return err
-	}
-	for _, token := range tokens {
-		recorder.Subscriber(bus.PublicName(bus.Token(token), names[bus.Token(token)]))
-	}
-	return nil
 }
 
 // machineSeries returns a function that has the recorder know all machines. Each worker calls it.

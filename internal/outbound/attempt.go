@@ -22,9 +22,8 @@ type Request struct {
 	User, Password string
 	// Header is sent besides the client's own headers. The client takes it over.
 	Header http.Header
-	// Body returns the body from its beginning. It is called again when the request is sent again,
-	// because it has not arrived. It
-	// is nil for a request without one.
+	// Body returns the body from its beginning, once more if the request is sent again, because it has
+	// not arrived. It is nil for a request without one.
 	Body func() io.ReadCloser
 	// Length is the length of the body in bytes, greater than 0 if there is one.
 	Length int64

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // Subscribe makes a client a subscriber of exactly the given topics, in one atomic step. Topics
@@ -13,13 +14,20 @@ import (
 // anew, all that waits for it is dropped, a slice at a time. It fails with [bus.ErrTokenUnknown], a
 // [bus.TopicLimitError] or [bus.ErrUnavailable].
 func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
-	for passes := 0; ; passes++ {
-		put := func() error {
-			args := s.subscriptionArgs(token, sub, true, passes == maxFormerPasses, now)
-			return s.Change(ctx, "subscribe", scriptSubscriberPut, args...)
-		}
-		if err := s.clearFormer(ctx, token, now, put); !errors.Is(err, errFormerBatches) {
+	former := s.formerBatches(token)
+	for passes := 0; ; {
+		args := s.subscriptionArgs(token, sub, true, passes == maxFormerPasses, now)
+		err := s.Change(ctx, "subscribe", scriptSubscriberPut, args...)
+		switch {
+		case errors.Is(err, errFormerLetters): // it has removed some
+		case !errors.Is(err, errFormerBatches):
 			return err
+		case former.Ended():
+			former, passes = s.formerBatches(token), passes+1
+		default:
+			if _, err := former.Drop(ctx, now, nil); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -34,26 +42,8 @@ var (
 	errFormerBatches = errors.New("batches of an earlier subscription are left")
 )
 
-// clearFormer calls put until nothing is left of an earlier subscription, or all batches were
-// looked at. In between it drops some of those. It returns the last error of put.
-func (s *Store) clearFormer(ctx context.Context, token bus.Token, now time.Time, put func() error) error {
-	former := s.formerBatches(token)
-	for {
-		err := put()
-		if errors.Is(err, errFormerLetters) {
-			continue // it has removed some
-		}
-		if !errors.Is(err, errFormerBatches) || former.Ended() {
-			return err
-		}
-		if _, err := former.Drop(ctx, now, nil); err != nil {
-			return err
-		}
-	}
-}
-
-// formerBatches are those of an earlier subscription of a token. It drops none once that is a
-// subscriber.
+// formerBatches has the batches of an earlier subscription of a token. It drops none once the token
+// is a subscriber.
 func (s *Store) formerBatches(token bus.Token) *OldestBatches {
 	return &OldestBatches{store: s, of: []bus.Token{token}, former: true}
 }
@@ -119,4 +109,25 @@ func (s *Store) Unsubscribe(ctx context.Context, token bus.Token, name bus.Topic
 // come up. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
 	return s.Change(ctx, "delete subscriber", scriptSubscriberDelete, string(token))
+}
+
+// SubscriberNames returns the public names of the clients that are subscribed in the partition. It
+// fails with [bus.ErrUnavailable].
+func (s *Store) SubscriberNames(ctx context.Context) (names []bus.ClientName, err error) {
+	members, err := s.redis.SMembers(ctx, s.keys.Subscribers()).Result()
+	if err != nil || len(members) == 0 {
+		return nil, rdb.Wrap("list subscribers", err)
+	}
+	tokens := make([]bus.Token, len(members))
+	for i, member := range members {
+		tokens[i] = bus.Token(member)
+	}
+	known, err := s.FindTokens(ctx, tokens)
+	if err != nil {
+		return nil, err
+	}
+	for _, token := range tokens {
+		names = append(names, bus.PublicName(token, known[token]))
+	}
+	return names, nil
 }

@@ -91,13 +91,17 @@ func (t *Tracer) StartFrom(ctx context.Context, traceparents []string, name stri
 	if t == nil {
 		return ctx, nil
 	}
-	var links []trace.Link
-	parent := max(slices.IndexFunc(traceparents, IsSampled), 0)
+	causes := make([]trace.SpanContext, len(traceparents))
 	for i, text := range traceparents {
+		causes[i] = spanOf(text)
+	}
+	var links []trace.Link
+	parent := max(slices.IndexFunc(causes, trace.SpanContext.IsSampled), 0)
+	for i, cause := range causes {
 		if i == parent {
-			ctx = trace.ContextWithRemoteSpanContext(ctx, spanOf(text))
+			ctx = trace.ContextWithRemoteSpanContext(ctx, cause)
 		} else {
-			links = append(links, trace.Link{SpanContext: spanOf(text)})
+			links = append(links, trace.Link{SpanContext: cause})
 		}
 	}
 	return t.start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(links...))

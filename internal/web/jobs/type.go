@@ -268,12 +268,11 @@ func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, e
 	}
 	views := make([]typeView, len(types))
 	for i, t := range types {
-		causes := counts[i].Causes(t, hasWorker, now)
 		if !counts[i].HeldUntil.After(now) { // the next job is sent: nothing is held back
 			counts[i].HeldUntil = time.Time{}
 		}
 		views[i] = h.viewType(t, counts[i])
-		views[i].Causes = causes
+		views[i].Causes = counts[i].Causes(t, hasWorker, now)
 	}
 	return views, nil
 }

@@ -159,24 +159,27 @@ func submitReplay(v *page.Visit) (answer page.Answer, err error) {
 // errBeforeEpoch says that a time is before any that the bus has.
 var errBeforeEpoch = errors.New("a time before 1970")
 
-// readTime reads a time in UTC, to the day, the minute or the second. Empty is the zero time.
+// readTime reads a time. Empty is the zero time.
 func readTime(text string) (at time.Time, err error) {
 	if text == "" {
 		return at, nil
 	}
-	at, ok := bus.ParseTime(text)
-	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
-		if ok {
-			break
-		}
-		at, err = time.Parse(layout, text)
-		ok = err == nil
-	}
-	if ok {
-		err = nil
-	}
+	at, err = parseTime(text)
 	if err == nil && at.Unix() < 0 {
 		err = errBeforeEpoch
+	}
+	return at, err
+}
+
+// parseTime parses a time as in RFC 3339 or, in UTC, to the day, the minute or the second.
+func parseTime(text string) (at time.Time, err error) {
+	if at, ok := bus.ParseTime(text); ok {
+		return at, nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
+		if at, err = time.Parse(layout, text); err == nil {
+			break
+		}
 	}
 	return at, err
 }
