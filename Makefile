@@ -117,7 +117,7 @@ redis: # A real redis-server for the tests, where it can be installed
 .PHONY: tools
 tools: # That, what the pages' examples run, PostgreSQL for one of them, a browser, and what tests the alerts
 	@.ci/install redis-server redis-server curl curl python3 python3 node nodejs psql postgresql \
-		chromium chromium promtool prometheus
+		wget wget chromium chromium promtool prometheus
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -31,11 +31,8 @@ var (
 // TestDevRunsTheExampleMachine pastes the blocks of docs/machines.md, and compares what they print
 // with what the page shows. The environment has other machines, and a service for jobs.
 func TestDevRunsTheExampleMachine(t *testing.T) {
-	for _, needed := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(needed); err != nil && os.Getenv("CI") == "" {
-			t.Skipf("%s is not installed: install it to run this test", needed)
-		}
-	}
+	rdbtest.NeedCommand(t, "bash")
+	rdbtest.NeedCommand(t, "curl")
 	page, err := os.ReadFile("../../docs/machines.md")
 	require.NoError(t, err)
 	example, err := os.ReadFile(welcome)

@@ -98,9 +98,7 @@ func alertQueries(t *testing.T) map[string]string {
 // TestEachAlertFiresForTheFirst has promtool evaluate the example alerts.
 func TestEachAlertFiresForTheFirst(t *testing.T) {
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(alertQueries(t))), slices.Collect(maps.Keys(alertTests)))
-	if _, err := exec.LookPath("promtool"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("promtool is not installed: make tools")
-	}
+	rdbtest.NeedCommand(t, "promtool")
 	rules, err := filepath.Abs("../../examples/alerts.yaml")
 	require.NoError(t, err)
 	type object = map[string]any

@@ -41,12 +41,7 @@ func newOperator(t *testing.T, bin string, variables ...string) *operator {
 	}
 	tools := t.TempDir()
 	for _, tool := range []string{"server", "cli", "check-rdb", "check-aof"} {
-		command := strings.Replace(rdbtest.Engine(), "server", tool, 1)
-		path, err := exec.LookPath(command)
-		if err != nil && os.Getenv("CI") == "" {
-			t.Skip(command + " is not installed: install it to run this test")
-		}
-		require.NoError(t, err)
+		path := rdbtest.NeedCommand(t, strings.Replace(rdbtest.Engine(), "server", tool, 1))
 		require.NoError(t, os.Symlink(path, filepath.Join(tools, "redis-"+tool)))
 	}
 	o.variables = append(append(os.Environ(), "PATH="+tools+":"+bin+":"+os.Getenv("PATH")), variables...)

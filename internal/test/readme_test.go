@@ -23,11 +23,8 @@ var walkBlock = regexp.MustCompile("(?s)<!-- walk -->\n```sh\n(.*?)```")
 // TestTheReadmesWalkWorksWhenPasted runs the README's curl commands against processes started as it
 // says.
 func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
-	for _, needed := range []string{"bash", "curl"} {
-		if _, err := exec.LookPath(needed); err != nil && os.Getenv("CI") == "" {
-			t.Skipf("%s is not installed: install it to run this test", needed)
-		}
-	}
+	rdbtest.NeedCommand(t, "bash")
+	rdbtest.NeedCommand(t, "curl")
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	var walk string

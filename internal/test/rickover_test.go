@@ -135,20 +135,14 @@ func startPostgres(t *testing.T) (url string) {
 // postgresPrograms is the directory of PostgreSQL's programs: Debian has only the client's in PATH.
 func postgresPrograms(t *testing.T) string {
 	t.Helper()
+	for _, command := range []string{"bash", "curl", "psql"} {
+		rdbtest.NeedCommand(t, command)
+	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	require.NoError(t, err)
-	if path, err := exec.LookPath("initdb"); err == nil {
-		found = append(found, path)
+	if len(found) == 0 {
+		found = append(found, rdbtest.NeedCommand(t, "initdb"))
 	}
-	missing := len(found) == 0
-	for _, needed := range []string{"bash", "curl", "psql"} {
-		_, err := exec.LookPath(needed)
-		missing = missing || err != nil
-	}
-	if missing && os.Getenv("CI") == "" {
-		t.Skip("PostgreSQL, bash or curl is not installed: install them to run this test")
-	}
-	require.False(t, missing, "PostgreSQL, bash or curl is not installed")
 	return filepath.Dir(found[0])
 }
 

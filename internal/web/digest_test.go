@@ -214,9 +214,7 @@ func newBalancer(t *testing.T) string {
 
 // TestCurl authenticates with curl, also against two web processes that take turns.
 func TestCurl(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("curl is not installed: install it to run this test")
-	}
+	rdbtest.NeedCommand(t, "curl")
 	t.Setenv("no_proxy", "*")
 	balancer := newBalancer(t)
 	for _, args := range [][]string{
@@ -261,9 +259,7 @@ for schemes in [schemes, [urllib.request.HTTPBasicAuthHandler(manager)] + scheme
 
 // TestUrllib authenticates with Python's standard library, against two web processes.
 func TestUrllib(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("python3 is not installed: install it to run this test")
-	}
+	rdbtest.NeedCommand(t, "python3")
 	balancer := newBalancer(t)
 	for user, password := range map[string]string{"alice": alice, alice: "", "root": rootKey, rootKey: ""} {
 		output, err := exec.CommandContext(t.Context(), "python3", "-c", urllibRequests, balancer, user, password).CombinedOutput()
@@ -274,9 +270,7 @@ func TestUrllib(t *testing.T) {
 
 // TestWget authenticates with wget, which picks a scheme once it is asked to.
 func TestWget(t *testing.T) {
-	if _, err := exec.LookPath("wget"); err != nil {
-		t.Skip("wget is not installed: install it to run this test")
-	}
+	rdbtest.NeedCommand(t, "wget")
 	balancer := newBalancer(t)
 	for user, password := range map[string]string{"alice": alice, alice: "", "root": rootKey} {
 		output, err := exec.CommandContext(t.Context(), "wget", "--no-config", "--no-proxy", "-q", "-O", "-",

@@ -52,20 +52,28 @@ func HasServer(command string) bool {
 func startProcess(t testing.TB, p *process) *process {
 	t.Helper()
 	p.server = cmp.Or(p.server, Engine())
-	var err error
-	if p.path, err = exec.LookPath(p.server); err != nil {
-		skip(t, p.server+" is not installed: install it to run this test on a real Redis too")
-	}
+	p.path = NeedCommand(t, p.server)
 	t.Cleanup(func() { p.kill(t) })
 	p.start(t)
 	return p
 }
 
-// skip skips a test that needs a real Redis, and says why; in CI it fails the test.
+// NeedCommand returns the path of a command that a test needs. Without it the test is skipped; in
+// CI it fails.
+func NeedCommand(t testing.TB, command string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(command)
+	if err != nil {
+		skip(t, command+" is not installed: install it to run this test")
+	}
+	return path
+}
+
+// skip skips a test that lacks something, and says why; in CI it fails the test.
 func skip(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatal("in CI the tests on a real Redis must run; " + why)
+		t.Fatal("in CI no test may be skipped; " + why)
 	}
 	t.Skip(why)
 }
