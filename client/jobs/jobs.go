@@ -123,8 +123,8 @@ type Attempt struct {
 	Duration subscriber.Milliseconds `json:"duration,omitzero"`
 	// Outcome is "succeeded", "failed", "held" if the service asked for time, or "in-progress".
 	Outcome string `json:"outcome"`
-	// Status is that of the service's answer to the bus, 0 for none; Error says why the attempt
-	// failed, and Excerpt is the beginning of the answer.
+	// Status is the HTTP status with which the service answered the bus, 0 for none; Error says why
+	// the attempt failed, and Excerpt is the beginning of the answer.
 	Status  int    `json:"status,omitzero"`
 	Error   string `json:"error,omitzero"`
 	Excerpt string `json:"excerpt,omitzero"`

@@ -21,7 +21,7 @@ func (a *consent) add(command *cobra.Command) {
 	command.Flags().BoolVar(&a.yes, "yes", false, "do not ask on a terminal")
 }
 
-// asks reports whether somebody is asked: not a script.
+// asks reports whether the command asks: on a terminal, and not in a script.
 func (a *consent) asks(cmd *cobra.Command) bool { return !a.yes && terminal.Is(cmd.InOrStdin()) }
 
 // ask says on stderr what is about to happen, a line each, and on a terminal asks whether it shall.

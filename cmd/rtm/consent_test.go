@@ -150,7 +150,7 @@ func TestWhatRemovesSaysSoAndAsks(t *testing.T) {
 
 func TestApplyThatRemovesNothingDoesNotAsk(t *testing.T) {
 	url := webtest.New(t, rdbtest.Embedded(t)).Run()
-	_, terminal := openTerminal(t) // on which nobody types
+	_, terminal := openTerminal(t) // without input
 	for _, says := range []string{"machine welcome is new, with 5 states", "no machine and no state is added or removed"} {
 		said, err := runOn(t, terminal, "machine", "apply", welcome, "-b", url, "-t", webtest.RootKey)
 		require.NoError(t, err, said)

@@ -93,7 +93,7 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 	}
 }
 
-// lastFailure says of the last attempt on record that failed when it was, whether it was that of a
+// lastFailure says of the last attempt on record that failed when it was, whether it delivered a
 // test event, and what to do about it.
 func lastFailure(ctx context.Context, s *subscriber.Subscriber) (string, error) {
 	for attempt, err := range s.Attempts(ctx, subscriber.AttemptFilter{}) {
@@ -107,7 +107,7 @@ func lastFailure(ctx context.Context, s *subscriber.Subscriber) (string, error) 
 	return "none on record", nil
 }
 
-// ofTest says that an attempt was that of a test event, which says nothing of other deliveries.
+// ofTest marks an attempt to deliver a test event, which says nothing of other deliveries.
 func ofTest(a subscriber.Attempt) string {
 	if a.Test {
 		return "test event "

@@ -74,7 +74,7 @@ func (s *slice) result() *store.SliceResult {
 	return &store.SliceResult{KeepTurn: s.plan.options.StrictOrder, UnusedPace: s.unusedPace()}
 }
 
-// doubted decides about a slice that was lost with its connection, perhaps: nobody is at fault yet.
+// doubted decides about a slice that was lost with its connection, perhaps: no fault is known yet.
 // It keeps its turn, and the next attempt, which is over a new connection, decides.
 func (d *decision) doubted(now time.Time) {
 	d.outcome, d.retryAt = bus.OutcomeFailed, now

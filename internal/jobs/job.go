@@ -81,7 +81,7 @@ type Attempt struct {
 	BeganAt, EndedAt time.Time
 	// Outcome is "succeeded", "failed", "held" if the service asked for time, or "in-progress".
 	Outcome string
-	// Status is that of the service's answer to a POST, 0 for none.
+	// Status is the HTTP status of the service's answer to a POST, 0 for none.
 	Status int
 	// Error is as [Job].Reason, Excerpt the beginning of the answer.
 	Error, Excerpt string

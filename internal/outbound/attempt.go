@@ -109,7 +109,7 @@ func parseRetryAfter(header string, now time.Time) time.Duration {
 	const longest = time.Duration(math.MaxInt64)
 	if header != "" && strings.Trim(header, "0123456789.") == "" {
 		switch seconds, err := strconv.ParseFloat(header, 64); {
-		case seconds >= longest.Seconds(): // the error is that of too many digits
+		case seconds >= longest.Seconds(): // too many digits are an error, too
 			return longest
 		case err == nil:
 			return time.Duration(seconds * float64(time.Second))

@@ -25,8 +25,8 @@ func (a *Attempt) failed(ctx context.Context, err error) {
 	}
 }
 
-// explained is an error with what it means for whoever has to mend it. That of a look-up names the
-// resolver, which is of the operator's network: it goes no further.
+// explained adds to an error what it means for the operator of the endpoint. The error of a look-up
+// names the resolver, which is of the bus operator's network: it goes no further.
 func explained(err error) error {
 	var name *net.DNSError
 	if errors.As(err, &name) {

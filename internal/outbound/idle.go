@@ -112,7 +112,7 @@ func (p *idlePool) take(scheme, host string) *connection {
 func (p *idlePool) doubt(scheme, host string) {
 	to := origin{scheme, host}
 	p.mu.Lock()
-	if len(p.doubted) >= maxHosts { // whoever is not asked again stays
+	if len(p.doubted) >= maxHosts { // a host that is not asked again stays
 		clear(p.doubted)
 	}
 	p.doubted[to] = time.Now().Add(doubtTTL)

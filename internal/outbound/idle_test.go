@@ -126,7 +126,7 @@ func closesAfter(t *testing.T, answered int) (url string, requests *atomic.Int64
 }
 
 // TestARequestThatMayHaveArrivedIsNotSentAgain has the other side close a connection when its
-// second request has arrived: nobody knows whether that has been acted on, and it may be why.
+// second request has arrived. It may have acted on that, and may have closed because of it.
 func TestARequestThatMayHaveArrivedIsNotSentAgain(t *testing.T) {
 	url, requests := closesAfter(t, 1)
 	c := newClient(t)

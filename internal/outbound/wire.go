@@ -53,16 +53,16 @@ func (w *wire) Write(b []byte) (int, error) {
 }
 
 // isAlert reports whether a record of TLS is an alert, such as the one that ends a connection which
-// the other side has ended. In TLS 1.3 its type is that of all others (RFC 8446, section 5.2), but
-// no request is as short. Without TLS no request begins with either byte.
+// the other side has ended. In TLS 1.3 all records have one type (RFC 8446, section 5.2), but no
+// request is as short. Without TLS no request begins with either byte.
 func isAlert(record []byte) bool {
 	const alert, encrypted, shortest = 21, 23, 40
 	return len(record) > 0 && (record[0] == alert || record[0] == encrypted && len(record) < shortest)
 }
 
 // isClosed reports whether the other side has closed the connection, while no request uses it. The
-// goroutine that reads may not have noticed that yet, and then a request would be lost: as nobody
-// knows whether it has arrived, it could not be sent again. So this asks the system.
+// goroutine that reads may not have noticed that yet, and then a request would be lost: it may have
+// arrived, so that it could not be sent again. So this asks the system.
 func (w *wire) isClosed() bool {
 	if w.closed.Load() {
 		return true

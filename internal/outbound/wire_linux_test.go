@@ -42,5 +42,5 @@ func TestWhatASystemKnows(t *testing.T) {
 	assert.False(t, w.isClosed())
 	require.NoError(t, other.Close())
 	eventually(w.isClosed)
-	assert.False(t, w.closed.Load(), "nobody has read that")
+	assert.False(t, w.closed.Load(), "it is not read yet")
 }

@@ -196,8 +196,8 @@ func TestTwoWhoSubscribeAgainAtOnce(t *testing.T) {
 	})
 }
 
-// TestAGaugeThatIsWrongKeepsNobodyFromSubscribing has batches counted that are not there.
-func TestAGaugeThatIsWrongKeepsNobodyFromSubscribing(t *testing.T) {
+// TestAGaugeThatIsWrongPreventsNoSubscription has batches counted that are not there.
+func TestAGaugeThatIsWrongPreventsNoSubscription(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Bob, time.Hour, 1, "widgets")

@@ -27,8 +27,8 @@ func (s *Store) ClientName(ctx context.Context, token bus.Token) (bus.ClientName
 	return names[token], err
 }
 
-// FindTokens returns those of some tokens that are known, with their clients' names. It is one
-// command however many tokens are given.
+// FindTokens returns the names of the clients that have some tokens; unknown tokens are left out.
+// It is one command however many tokens are given.
 func (s *Store) FindTokens(ctx context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error) {
 	fields := make([]string, len(tokens))
 	for i, token := range tokens {

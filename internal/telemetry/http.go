@@ -15,7 +15,7 @@ const noRoute = "(none)"
 // httpInstruments are the metrics of the requests to web, by route and then by method.
 type httpInstruments struct {
 	routes children[*children[*routeMetrics]]
-	// refused counts answers of 401 to credentials, throttled those of 429.
+	// refused counts answers of 401 to credentials, throttled answers of 429.
 	refused, throttled atomic.Int64
 }
 

@@ -73,8 +73,8 @@ type Outcome struct {
 	Reported bool
 	// Standing is that of the service from now on.
 	Standing bus.Standing
-	// Status is that of the service's answer, 0 for none, and Excerpt the beginning of that. Public is
-	// whether clients may see both.
+	// Status is the HTTP status of the service's answer, 0 for none, and Excerpt its beginning. Public
+	// is whether clients may see both.
 	Status  int
 	Excerpt string
 	Public  bool

@@ -48,7 +48,7 @@ func decide(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64
 	switch {
 	case a.Err == nil:
 		d.answered(run, a, now, chance)
-	case a.Doubtful: // nobody is at fault yet; the next POST is over a new connection, and decides
+	case a.Doubtful: // the next POST is over a new connection, and decides
 		d.Result, d.Standing, d.retryAt = jobstore.Again, run.Standing, now
 	case a.Error == bus.ErrorTimeout: // the service may have the job, and may report on it
 		d.accepted(run, now)

@@ -28,7 +28,7 @@
 //
 // YAML is read as version 1.2, but yes, no, on and off without quotes are booleans, as in 1.1, and
 // so is the merge key <<, of which a later line wins. Nothing in a file is run: tags are refused
-// but those of plain values.
+// unless they name plain values.
 package definition
 
 import (

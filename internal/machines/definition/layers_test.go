@@ -137,7 +137,7 @@ func mergedJSON(t *testing.T, text string) string {
 	return string(written)
 }
 
-// TestPreambles has what may stand before a document. Places of problems are those of the file.
+// TestPreambles has what may stand before a document. Problems have their places in the file.
 func TestPreambles(t *testing.T) {
 	machine := "state_machines: {m: {states: [{gate: g, exit_condition: x}]}}"
 	for preamble, lines := range map[string]int{

@@ -106,8 +106,8 @@ func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// optional commands are not in all that is called Redis, or not for every user. Whoever sends one
-// does without it.
+// optional commands are not in all that is called Redis, or not for every user. The bus does
+// without them.
 var optional = []string{"hello", "client", "info", "config", "cluster"}
 
 // isOptional reports whether a command failed with an error because this Redis lacks it.

@@ -22,7 +22,7 @@ type Conditions struct {
 // Changed returns the subscribers of which the last reading found something new.
 func (c *Conditions) Changed() []bus.Token { return c.changed }
 
-// Failing returns those of some subscribers whose deliveries fail: see [Holds.Failing].
+// Failing returns the subscribers among some whose deliveries fail: see [Holds.Failing].
 func (c *Conditions) Failing(some []bus.Token) (failing []bus.Token) {
 	for _, token := range some {
 		place, found := slices.BinarySearchFunc(c.all, token, func(c *condition, token bus.Token) int {

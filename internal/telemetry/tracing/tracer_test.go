@@ -70,9 +70,9 @@ func TestOneOfSeveralIsSampled(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyWants has a request without a trace be left out by the sampler: what follows from
-// it is asked for anew.
-func TestWhatNobodyWants(t *testing.T) {
+// TestARequestThatTheSamplerLeavesOut has no caller's trace: the sampler is asked anew about work
+// that follows from it.
+func TestARequestThatTheSamplerLeavesOut(t *testing.T) {
 	ctx, span := newTracer(t, "always_off").StartRequest(t.Context(), http.Header{})
 	assert.Empty(t, tracing.Traceparent(ctx))
 	span.End("x", "")

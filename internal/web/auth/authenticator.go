@@ -54,7 +54,7 @@ func (c Client) ListedName() bus.ClientName {
 type TokenStore interface {
 	// Tokens returns the name of every client by its token.
 	Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error)
-	// FindTokens returns those of some tokens that exist, with their clients' names.
+	// FindTokens returns the names of the clients that have some tokens; unknown ones are left out.
 	FindTokens(ctx context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error)
 }
 

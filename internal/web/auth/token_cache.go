@@ -188,7 +188,7 @@ func (c *tokenCache) findNamed(
 }
 
 // match returns the client of a name whose token matches, or of a token. The error is [ErrRefused],
-// or that of reading the tokens.
+// or why the tokens could not be read.
 func (s *snapshot) match(name string, matches func(secret string) bool) (client Client, err error) {
 	if s.err != nil {
 		return Client{}, s.err

@@ -186,9 +186,9 @@ local function tries_of(job, now)
   return table.concat(all, '\29')
 end
 
--- The fields of a record that say why attempts failed: the reason is that of the last one. What is
--- noted of attempts is in the account of the type's owner. A job of which no attempt has failed has
--- nothing noted, and that costs no command.
+-- The fields of a record that say why attempts failed, and the last one's reason. Notes of attempts
+-- are in the account of the type's owner. A job of which no attempt has failed has none, and that
+-- costs no command.
 local function notes_of(type, job, now, reason)
   local fields, tries = { 'reason', reason or '' }, tries_of(job, now)
   local bytes = #tries + (job.try and #fields[2] or 0)
