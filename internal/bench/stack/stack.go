@@ -170,7 +170,7 @@ func (s *Stack) startAll(ctx context.Context) (err error) {
 func (s *Stack) startWeb(ctx context.Context, settings ...string) error {
 	_, port, _ := net.SplitHostPort(s.Web)
 	return s.launch(ctx, Web, append(s.daemonEnv(), append(settings, "PORT="+port)...), func() bool {
-		resp, err := http.Get("http://" + s.Web + "/health")
+		resp, err := http.Get("http://" + s.Web + "/health/ready")
 		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 	})
 }
