@@ -3,8 +3,7 @@
 #   docker build -t routemaster .
 #   docker run -p 17890:17890 -e ROUTEMASTER_ROOT_KEY=... \
 #     -e ROUTEMASTER_REDIS_URL=redis://... routemaster
-#   docker run -e ROUTEMASTER_REDIS_URL=redis://... -e ROUTEMASTER_METRICS_ADDR=127.0.0.1:9100 \
-#     routemaster /worker
+#   docker run -e ROUTEMASTER_REDIS_URL=redis://... routemaster /worker
 #
 # The first container speaks plain HTTP, and expects a proxy in front of it that speaks TLS and sets
 # X-Forwarded-Proto. Without one, it redirects everything but /health to https, where nothing
@@ -25,6 +24,9 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/web /out/worker /out/rtm /
 USER 65532:65532
 EXPOSE 17890
+# Where worker is asked for its health. Containers that share a network (--network host, a pod) each
+# need another address.
+ENV ROUTEMASTER_METRICS_ADDR=127.0.0.1:9100
 # It asks web on PORT, or worker on ROUTEMASTER_METRICS_ADDR, whether it lives. An unavailable Redis
 # makes neither unhealthy: a restart would not help.
 HEALTHCHECK --interval=10s --timeout=15s --start-period=30s CMD ["/rtm", "health"]
