@@ -49,6 +49,7 @@ func startBus(t testing.TB, adjust ...func(*app.Config)) *testBus {
 		}[name]
 	})
 	require.NoError(t, err)
+	config.ConnectTimeout = time.Minute // as the host may stall
 	for _, f := range adjust {
 		f(&config)
 	}

@@ -60,12 +60,13 @@ func statusEndpoint(t *testing.T) string {
 func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 	deny, err := bus.ParseDenyList("127.0.0.2/32")
 	require.NoError(t, err)
-	lenient := startBus(t, func(c *app.Config) { c.Timeout = time.Second })
+	lenient, hasty := startBus(t), startBus(t, func(c *app.Config) { c.Timeout = time.Second })
 	strict := startBus(t, func(c *app.Config) { c.VerifyTLS, c.CallbackDeny = true, deny })
 	permissive := strict.config
 	permissive.CallbackDeny = bus.DenyList{} // web would refuse the callback
 	strict.url = "http://" + serveWeb(t, permissive)
 	lenient.addClient(t, "shop")
+	hasty.addClient(t, "shop")
 	strict.addClient(t, "shop")
 
 	endpoint, private := statusEndpoint(t), "failed, unreachable"
@@ -80,7 +81,7 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 		{lenient, endpoint + "/500", "failed, 500 Internal Server Error", "see its log", ""},
 		{lenient, endpoint + "/302", "failed, 302 Found", "follows no redirect", ""},
 		{lenient, "https://" + rdbtest.FreeAddress(t) + "/", private, "see that the receiver runs", "failed, refused"},
-		{lenient, endpoint + "/silence", private, "see that the receiver runs", "failed, timeout"},
+		{hasty, endpoint + "/silence", private, "see that the receiver runs", "failed, timeout"},
 		{lenient, "https://" + strings.Repeat("x", 64) + ".example/", "failed, dns", "correct the name", ""},
 		{strict, endpoint + "/200", "failed, tls", "a valid certificate", ""},
 		{strict, strings.Replace(endpoint, "127.0.0.1", "127.0.0.2", 1) + "/200", "failed, denied", "ROUTEMASTER_CALLBACK_DENY", ""},

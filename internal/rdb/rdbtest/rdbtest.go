@@ -73,6 +73,9 @@ const patiently = "?dial_timeout=30s"
 // for an outage of Redis.
 func (s *Server) PatientURL() string { return s.URL + "&read_timeout=30s" }
 
+// Patiently has [Server.Open] use [Server.PatientURL].
+func (s *Server) Patiently(o *rdb.Options) { o.URL = s.PatientURL() }
+
 // Embedded starts the embedded engine.
 func Embedded(t testing.TB) *Server {
 	if clusters.isSecondRun() {

@@ -47,7 +47,7 @@ func newApart(t *testing.T) (*fixture, []*rdbtest.Server) {
 func each(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server.Open(t).Partitions(machinestest.Namespace, count))
+		f := newFixture(t, server.Open(t, server.Patiently).Partitions(machinestest.Namespace, count))
 		f.Server = server
 		test(t, f)
 		f.RequireSound(t)
