@@ -2,9 +2,12 @@ package subscriber
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/url"
 	"time"
+
+	"routemaster/client"
 )
 
 // Replay is a replay of a topic's history to the subscriber. Its JSON is that of the bus's GET
@@ -57,7 +60,9 @@ func (s *Subscriber) StartReplay(ctx context.Context, topic string, of ReplayRan
 		To    int64  `json:"to,omitzero"`
 		Until Time   `json:"until,omitzero"`
 	}{topic, of.From, Time{of.Since}, of.To, Time{of.Until}}
-	err = s.call(ctx, "start a replay", http.MethodPost, "/replays", body, &started)
+	_, err = s.client.Call(ctx, client.Request{
+		Operation: "start a replay", Method: http.MethodPost, Path: s.path + "/replays", Body: body, IdempotencyKey: rand.Text(),
+	}, &started)
 	return started, err
 }
 

@@ -53,24 +53,36 @@ func TestSecretsAreAddedListedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestASecretIsNotAddedTwice has all tries of a call bear one key, and the next call another.
-func TestASecretIsNotAddedTwice(t *testing.T) {
-	var keys []string
-	s := subscriber.New(connect(t, func(w http.ResponseWriter, r *http.Request) {
-		keys = append(keys, r.Header.Get("Idempotency-Key"))
-		if len(keys) == 1 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusCreated)
-		_, _ = io.WriteString(w, `{"id":"A"}`)
-	}))
-	for range 2 {
-		_, err := s.AddSecret(t.Context(), subscriber.NewSecret{})
-		require.NoError(t, err)
+// TestNothingIsMadeTwice has all tries of a call bear one key, and the next call another.
+func TestNothingIsMadeTwice(t *testing.T) {
+	for name, request := range map[string]func(*subscriber.Subscriber) error{
+		"a secret": func(s *subscriber.Subscriber) error {
+			_, err := s.AddSecret(t.Context(), subscriber.NewSecret{})
+			return err
+		},
+		"a replay": func(s *subscriber.Subscriber) error {
+			_, err := s.StartReplay(t.Context(), "widgets", subscriber.ReplayRange{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var keys []string
+			s := subscriber.New(connect(t, func(w http.ResponseWriter, r *http.Request) {
+				keys = append(keys, r.Header.Get("Idempotency-Key"))
+				if len(keys) == 1 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				w.WriteHeader(http.StatusCreated)
+				_, _ = io.WriteString(w, `{"id":"A"}`)
+			}))
+			for range 2 {
+				require.NoError(t, request(s))
+			}
+			require.Len(t, keys, 3)
+			assert.NotEmpty(t, keys[0])
+			assert.Equal(t, keys[0], keys[1])
+			assert.NotEqual(t, keys[0], keys[2])
+		})
 	}
-	require.Len(t, keys, 3)
-	assert.NotEmpty(t, keys[0])
-	assert.Equal(t, keys[0], keys[1])
-	assert.NotEqual(t, keys[0], keys[2])
 }

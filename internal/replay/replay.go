@@ -16,7 +16,9 @@ package replay
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,6 +125,8 @@ type Replay struct {
 	CreatedAt       time.Time
 	// Error is why it ended, if it did before it was done and was not cancelled by a request.
 	Error string
+	// Asked is the range of the request that began it, as text.
+	Asked string
 }
 
 // From is the position of its first event.
@@ -134,7 +138,7 @@ func parse(id string, hash map[string]string) (r Replay, ok bool) {
 	return Replay{
 		ID: bus.ReplayID(id), Subscriber: bus.Token(hash["token"]), Topic: bus.TopicName(hash["topic"]),
 		Next: number("next"), To: number("to"), Copied: number("copied"), Skipped: number("skipped"),
-		State: State(hash["state"]), CreatedAt: time.UnixMilli(number("created_at")), Error: hash["error"],
+		State: State(hash["state"]), CreatedAt: time.UnixMilli(number("created_at")), Error: hash["error"], Asked: hash["asked"],
 	}, hash["state"] != ""
 }
 
@@ -150,20 +154,64 @@ type Range struct {
 	Until time.Time
 }
 
+// text says the same of the same range.
+func (r Range) text() string {
+	since, until := int64(0), int64(0)
+	if !r.Since.IsZero() {
+		since = r.Since.UnixMilli()
+	}
+	if !r.Until.IsZero() {
+		until = r.Until.UnixMilli()
+	}
+	return fmt.Sprint(r.From, since, r.To, until)
+}
+
+// IDFor is the ID of the replay that a client begins for a subscriber with an idempotency key:
+// always the same one, so that it begins once.
+func IDFor(client bus.ClientName, token bus.Token, key string) bus.ReplayID {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", client, token, key))
+	return bus.ReplayID(base32.StdEncoding.EncodeToString(sum[:])[:bus.UIDLen])
+}
+
 // Start begins a replay of a topic's history to a subscriber that is subscribed to it. What is
 // published from now on is not of it. It fails with [bus.ErrTopicUnknown], [ErrNoHistory],
 // [ErrNotSubscribed], [ErrNothing], [ErrRunning], [ErrTooMany] or [bus.ErrUnavailable].
 func (r *Replays) Start(ctx context.Context, token bus.Token, topic bus.TopicName, of Range, now time.Time) (Replay, error) {
+	return r.start(ctx, bus.NewReplayID(), token, topic, of, now)
+}
+
+// StartOnce is [Replays.Start] for an ID of [IDFor]. If there is a replay of this ID, it returns
+// that one and false, or fails with [bus.ErrIdempotencyKeyReused] if that was begun for another
+// topic or range.
+func (r *Replays) StartOnce(ctx context.Context, id bus.ReplayID, token bus.Token, topic bus.TopicName, of Range, now time.Time) (begun Replay, isNew bool, err error) {
+	begun, err = r.start(ctx, id, token, topic, of, now)
+	if err == nil || errors.Is(err, bus.ErrUnavailable) {
+		return begun, err == nil, err
+	}
+	found, failure := r.read(ctx, "read a replay", []string{string(id)})
+	switch {
+	case failure != nil:
+		return Replay{}, false, failure
+	case len(found) == 0:
+		return Replay{}, false, err
+	case found[0].Topic != topic || found[0].Asked != of.text():
+		return Replay{}, false, bus.ErrIdempotencyKeyReused
+	default:
+		return found[0], false, nil
+	}
+}
+
+func (r *Replays) start(ctx context.Context, id bus.ReplayID, token bus.Token, topic bus.TopicName, of Range, now time.Time) (Replay, error) {
 	from, to, err := r.resolve(ctx, topic, of)
 	if err != nil {
 		return Replay{}, err
 	}
 	started := Replay{
-		ID: bus.NewReplayID(), Subscriber: token, Topic: topic, Next: from, To: to, State: Running,
-		CreatedAt: time.UnixMilli(now.UnixMilli()),
+		ID: id, Subscriber: token, Topic: topic, Next: from, To: to, State: Running,
+		CreatedAt: time.UnixMilli(now.UnixMilli()), Asked: of.text(),
 	}
 	_, err = r.change(ctx, "start replay", scriptStart,
-		string(token), string(started.ID), string(topic), from, to, now.UnixMilli(), MaxKept)
+		string(token), string(id), string(topic), from, to, now.UnixMilli(), MaxKept, started.Asked)
 	return started, err
 }
 

@@ -112,7 +112,7 @@ func TestReplay(t *testing.T) {
 		assert.Equal(t, []replay.Replay{done}, ended)
 		assert.Equal(t, replay.Replay{
 			ID: started.ID, Subscriber: alice, Topic: widgets, Next: 1501, To: 1500, Copied: 1000, State: replay.Done,
-			CreatedAt: storetest.Start,
+			CreatedAt: storetest.Start, Asked: started.Asked,
 		}, done)
 		assert.EqualValues(t, 501, done.From())
 

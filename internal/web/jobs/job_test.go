@@ -3,7 +3,6 @@ package jobs_test
 import (
 	"encoding/json"
 	"io"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/web/webtest"
 )
 
 func stringReader(text string) io.Reader { return strings.NewReader(text) }
@@ -76,17 +74,10 @@ func TestAReplayWithAKeyIsMadeOnce(t *testing.T) {
 			a.require(200, "POST", "/v1/jobs/ship/"+jobID(n), `{"status":"failed","attempt":3,"retryable":false}`)
 		}
 		replay := func(status int, who, path string, keys ...string) (copied job) {
-			r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/jobs/"+path+"/replay", nil)
-			a.Authorize(r, who)
-			for _, key := range keys {
-				r.Header.Add("Idempotency-Key", key)
-			}
-			w := httptest.NewRecorder()
-			a.Handler.ServeHTTP(w, r)
-			require.Equal(t, status, w.Code, w.Body)
-			webtest.RequireDocumented(t, r, "", w)
+			got := a.DoOnce(who, "POST", "/v1/jobs/"+path+"/replay", "", keys...)
+			require.Equal(t, status, got.Status, got.Body)
 			if status == 201 {
-				require.NoError(t, json.Unmarshal(w.Body.Bytes(), &copied))
+				require.NoError(t, json.Unmarshal([]byte(got.Body), &copied))
 			}
 			return copied
 		}

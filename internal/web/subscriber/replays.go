@@ -46,28 +46,40 @@ func (h *Handlers) getReplays(w http.ResponseWriter, r *http.Request, of bus.Tok
 	h.RespondPage(w, r, views, next, err)
 }
 
-// postReplay begins a replay.
+// postReplay begins a replay, or shows the one that an earlier request of the client has begun with
+// the same idempotency key.
 func (h *Handlers) postReplay(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	key, err := rest.IdempotencyKey(r)
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
 	topic, which, err := h.readReplay(w, r)
 	if err != nil {
 		h.Fail(w, r, err)
 		return
 	}
-	begun, err := h.at(of).replays.Start(r.Context(), of, topic, which, h.Now())
+	id := bus.NewReplayID()
+	if key != "" {
+		id = replay.IDFor(rest.Caller(r).PublicName(), of, key)
+	}
+	begun, isNew, err := h.at(of).replays.StartOnce(r.Context(), id, of, topic, which, h.Now())
 	if err != nil {
 		h.Fail(w, r, err)
 		return
 	}
-	events := begun.To - begun.Next + 1
-	h.logSubscriberChange(r, of, "a replay began", slog.String("replay", string(begun.ID)), slog.String("topic", string(topic)),
-		slog.Int64("from", begun.Next), slog.Int64("to", begun.To), slog.Int64("events", events))
+	events := begun.To - begun.From() + 1
+	if isNew {
+		h.logSubscriberChange(r, of, "a replay began", slog.String("replay", string(begun.ID)), slog.String("topic", string(topic)),
+			slog.Int64("from", begun.From()), slog.Int64("to", begun.To), slog.Int64("events", events))
+	}
 	rest.WriteJSON(w, http.StatusAccepted, struct {
 		ID     bus.ReplayID  `json:"id"`
 		Topic  bus.TopicName `json:"topic"`
 		From   int64         `json:"from"`
 		To     int64         `json:"to"`
 		Events int64         `json:"events"`
-	}{begun.ID, topic, begun.Next, begun.To, events})
+	}{begun.ID, topic, begun.From(), begun.To, events})
 }
 
 // readReplay reads what is to be replayed.

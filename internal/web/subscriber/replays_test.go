@@ -3,6 +3,7 @@ package subscriber_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -59,6 +60,38 @@ func TestReplays(t *testing.T) {
 			p := a.Of(alice).Partition()
 			require.NoError(t, p.Del(t.Context(), store.Keys{Namespace: p.Namespace()}.Replay(bus.ReplayID(done.ID))).Err(), "as if it expired")
 		}
+	})
+}
+
+// TestAReplayIsBegunOnceWithAKey repeats the request also when the replay has ended, where without
+// a key its events would be delivered again.
+func TestAReplayIsBegunOnceWithAKey(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventText(1))
+		a.RequireDone(bob, "PUT", "/topics/widgets/history", `{"events":1000}`)
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventsText(2, 5))
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","timeout":0}`)
+		begin := func(who, path, body, key string) webtest.Response { return a.DoOnce(who, "POST", path, body, key) }
+		first := begin(alice, "/subscriber/replays", `{"topic":"widgets"}`, "k")
+		require.Equal(t, 202, first.Status, first.Body)
+		require.Equal(t, first.Body, begin(alice, "/subscriber/replays", `{"topic":"widgets"}`, "k").Body, "while it runs")
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventText(6))
+		_, err := replay.New(a.Stores, a.Of(alice)).Copy(t.Context(), storetest.Start, func() bool { return true })
+		require.NoError(t, err)
+		again := begin(alice, "/subscriber/replays", `{"topic":"widgets"}`, "k")
+		require.Equal(t, 202, again.Status)
+		require.Equal(t, first.Body, again.Body, "now that it is done")
+		for _, body := range []string{`{"topic":"widgets","from":3}`, `{"topic":"things"}`} {
+			refused := begin(alice, "/subscriber/replays", body, "k")
+			assert.Equal(t, 409, refused.Status, body)
+			assert.Contains(t, refused.Body, "with this Idempotency-Key")
+		}
+		assert.Equal(t, 400, begin(alice, "/subscriber/replays", `{"topic":"widgets"}`, "two words").Status)
+		byRoot := begin(rootKey, "/subscribers/alice--1/replays", `{"topic":"widgets"}`, "k")
+		require.Equal(t, 202, byRoot.Status)
+		assert.NotEqual(t, first.Body, byRoot.Body, "the key is another client's")
+		assert.Equal(t, 2, strings.Count(a.Log.String(), "a replay began"))
 	})
 }
 

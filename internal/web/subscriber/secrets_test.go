@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"routemaster/internal/seal"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
-	"routemaster/internal/web/webtest"
 )
 
 type addedSecret struct {
@@ -99,17 +97,10 @@ func TestASecretWithAKeyIsAddedOnce(t *testing.T) {
 		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Secrets = keys })
 		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		add := func(status int, who, path, body string, keys ...string) (added addedSecret) {
-			r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
-			a.Authorize(r, who)
-			for _, key := range keys {
-				r.Header.Add("Idempotency-Key", key)
-			}
-			w := httptest.NewRecorder()
-			a.Handler.ServeHTTP(w, r)
-			require.Equal(t, status, w.Code, w.Body)
-			webtest.RequireDocumented(t, r, body, w)
+			got := a.DoOnce(who, "POST", path, body, keys...)
+			require.Equal(t, status, got.Status, got.Body)
 			if status == 201 {
-				require.NoError(t, json.Unmarshal(w.Body.Bytes(), &added))
+				require.NoError(t, json.Unmarshal([]byte(got.Body), &added))
 			}
 			return added
 		}

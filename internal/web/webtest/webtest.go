@@ -160,9 +160,18 @@ type Response struct {
 // Do sends a request. Who is a token or the root key; if it is empty, no credentials are sent.
 func (a *API) Do(who, method, path, body string) Response {
 	a.T.Helper()
+	return a.DoOnce(who, method, path, body)
+}
+
+// DoOnce is [API.Do] with idempotency keys.
+func (a *API) DoOnce(who, method, path, body string, keys ...string) Response {
+	a.T.Helper()
 	r := httptest.NewRequestWithContext(a.T.Context(), method, path, strings.NewReader(body))
 	if who != "" {
 		a.Authorize(r, who)
+	}
+	for _, key := range keys {
+		r.Header.Add("Idempotency-Key", key)
 	}
 	w := httptest.NewRecorder()
 	a.Handler.ServeHTTP(w, r)
