@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -14,10 +17,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/client"
-	"routemaster/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
+// TestMain requires that no test leaves a goroutine behind. A library that does this would be a
+// requirement of every program that uses the client.
+func TestMain(m *testing.M) {
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	for began := time.Now(); code == 0 && runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Since(began) > waitTimeout {
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
 
 const token = "shop--secret"
 

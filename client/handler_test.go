@@ -15,7 +15,6 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/receipt"
-	"routemaster/internal/rdb/rdbtest"
 )
 
 // quiet drops the log of servers that are connected to without TLS.
@@ -67,8 +66,8 @@ func TestAHandlerAcknowledges(t *testing.T) {
 // endpoint.
 func TestAHandlerThatPanicsIsNoOutage(t *testing.T) {
 	server := httptest.NewUnstartedServer(client.NewHandler("a-uuid", func(context.Context, []client.Event) error { panic("no such widget") }))
-	logged := &rdbtest.Buffer{}
-	server.Config.ErrorLog = log.New(logged, "", 0)
+	var logged strings.Builder
+	server.Config.ErrorLog = log.New(&logged, "", 0)
 	server.Start()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL, strings.NewReader(delivery))
 	require.NoError(t, err)

@@ -138,9 +138,10 @@ const module = "routemaster/"
 
 // goPackage is what the go command knows of a package.
 type goPackage struct {
-	ImportPath                                                  string
-	Dir                                                         string
-	Imports, GoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles []string
+	ImportPath                                         string
+	Dir                                                string
+	Imports, TestImports, XTestImports                 []string
+	GoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles []string
 }
 
 // name is the package's path as the plan has it, or "" if it is not ours.
@@ -173,11 +174,11 @@ func roomOf(name string) (in *room) {
 	return in
 }
 
-// packages lists all packages of the module.
+// packages lists all packages of the repository: the module's, and the client's, which has its own.
 func packages(t *testing.T) (all []goPackage) {
 	t.Helper()
-	const fields = "ImportPath,Dir,Imports,GoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles"
-	output, err := exec.CommandContext(t.Context(), "go", "list", "-json="+fields, "../../...").Output()
+	const fields = "ImportPath,Dir,Imports,TestImports,XTestImports,GoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles"
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-json="+fields, module+"...").Output()
 	require.NoError(t, err)
 	decoder := json.NewDecoder(strings.NewReader(string(output)))
 	for {
@@ -217,6 +218,24 @@ func TestImportsFollowThePlan(t *testing.T) {
 			t.Errorf("%s is on the floor plan, and is not there", r.name)
 		}
 	}
+}
+
+// TestTheClientDoesWithoutTheBus looks at the client's tests too: its module could not be tidied or
+// tested by itself if one of them imported the bus.
+func TestTheClientDoesWithoutTheBus(t *testing.T) {
+	looked := 0
+	for _, p := range packages(t) {
+		if !below(p.name(), "client") {
+			continue
+		}
+		looked++
+		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if imported := nameOf(path); imported != "" && !below(imported, "client") {
+				t.Errorf("%s must not import %s: move the test to internal/test/client", p.name(), path)
+			}
+		}
+	}
+	assert.Greater(t, looked, 5)
 }
 
 // checkImport fails the test unless a package may import a path.

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"testing"
@@ -17,12 +18,14 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
+const rootKey = "a-long-enough-secret"
+
 // TestOnABus calls everything, on a bus.
 func TestOnABus(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		bus := bustest.Start(t, redis, func(c *app.Config) { c.RedisURL, c.RootKey = redis.PatientURL(), token })
+		bus := bustest.Start(t, redis, func(c *app.Config) { c.RedisURL, c.RootKey = redis.PatientURL(), rootKey })
 		ctx, url := t.Context(), bus.API
-		root := connect(t, url)
+		root := connect(t, url, rootKey)
 		require.NoError(t, root.Pulse(ctx))
 		none, err := root.Tokens(ctx)
 		require.NoError(t, err)
@@ -54,9 +57,7 @@ func TestOnABus(t *testing.T) {
 			return nil
 		}))
 		t.Cleanup(callback.Close)
-		shop, err := client.New(url, "shop--1")
-		require.NoError(t, err)
-		t.Cleanup(shop.CloseIdleConnections)
+		shop := connect(t, url, "shop--1")
 		timeout := 20 * time.Millisecond
 		require.NoError(t, shop.Subscribe(ctx, client.Subscription{
 			Topics: []string{"parcels", "widgets"}, Callback: callback.URL + "/", UUID: "a-uuid", Timeout: &timeout, Max: 500,
@@ -67,9 +68,7 @@ func TestOnABus(t *testing.T) {
 			Subscriber: "shop--1", Name: "shop", UUID: "a-uuid", Callback: callback.URL + "/", Max: 500, Timeout: timeout, Topics: []string{"parcels", "widgets"}, Health: 100,
 		}}, status)
 
-		warehouse, err := client.New(url, made.Token)
-		require.NoError(t, err)
-		t.Cleanup(warehouse.CloseIdleConnections)
+		warehouse := connect(t, url, made.Token)
 		first := client.Event{Topic: "widgets", Type: client.Create, URL: "https://x.example/0", Timestamp: time.UnixMilli(12345), Data: json.RawMessage(`{"z":1.0,"a":null}`)}
 		for range 2 {
 			require.NoError(t, warehouse.Publish(ctx, first, client.WithIdempotencyKey("first")))
@@ -77,12 +76,12 @@ func TestOnABus(t *testing.T) {
 		select {
 		case got := <-received:
 			assert.Equal(t, first, got)
-		case <-time.After(waitTimeout):
+		case <-time.After(bustest.WaitTimeout):
 			t.Fatal("it was not delivered again")
 		}
 		all := make([]client.Event, client.MaxBulk)
 		for i := range all {
-			all[i] = numbered("widgets", i)
+			all[i] = client.Event{Topic: "widgets", Type: client.Update, URL: fmt.Sprintf("https://x.example/%d", i)}
 		}
 		require.NoError(t, warehouse.PublishAll(ctx, "widgets", all))
 		publisher := client.NewPublisher(warehouse)
@@ -94,7 +93,7 @@ func TestOnABus(t *testing.T) {
 			select {
 			case got := <-received:
 				require.Equal(t, all[i%client.MaxBulk].URL, got.URL, "in order")
-			case <-time.After(waitTimeout):
+			case <-time.After(bustest.WaitTimeout):
 				t.Fatal("events are missing")
 			}
 		}
@@ -111,7 +110,7 @@ func TestOnABus(t *testing.T) {
 
 		topics, err := warehouse.Topics(ctx)
 		require.NoError(t, err)
-		assert.Equal(t, []client.Topic{{Name: "parcels"}, {"widgets", made.Token, 2*client.MaxBulk + 1}}, topics)
+		assert.Equal(t, []client.Topic{{Name: "parcels"}, {Name: "widgets", Publisher: made.Token, Events: 2*client.MaxBulk + 1}}, topics)
 		page, err := warehouse.TopicsPage(ctx, client.Page{Limit: 1})
 		require.NoError(t, err)
 		assert.Equal(t, topics[:1], page)

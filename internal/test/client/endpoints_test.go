@@ -68,7 +68,7 @@ func TestEveryEndpointIsCalled(t *testing.T) {
 // documentedEndpoints are those of the bus's description.
 func documentedEndpoints(t *testing.T) (endpoints []string) {
 	t.Helper()
-	text, err := os.ReadFile("../internal/web/openapi.json")
+	text, err := os.ReadFile("../../web/openapi.json")
 	require.NoError(t, err)
 	var api struct {
 		Paths map[string]map[string]any `json:"paths"`

@@ -1,4 +1,4 @@
-package machines_test
+package client_test
 
 import (
 	"encoding/json"
@@ -14,38 +14,30 @@ import (
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
-
-// bus is the API of a bus with its workers, and how a client and root see it.
-type bus struct {
+// machineBus is the API of a bus with its workers, and how a client and root see it.
+type machineBus struct {
 	alice, root *client.Client
 	workers     *machinestest.Fixture
 	service     *machinestest.Service
 }
 
-func connect(t *testing.T) *bus {
+func connectMachines(t *testing.T) *machineBus {
 	t.Helper()
 	redis := rdbtest.Embedded(t)
 	var requests *outbound.Client
 	a := webtest.New(t, redis, func(c *web.Config) { requests = c.Machines.Client })
-	b := &bus{workers: machinestest.Beside(t, a.Partitions(), requests), service: machinestest.NewService(t)}
+	b := &machineBus{workers: machinestest.Beside(t, a.Partitions(), requests), service: machinestest.NewService(t)}
 	a.Clock = func() time.Time { return b.workers.Now }
 	url := a.Run()
-	for token, c := range map[string]**client.Client{webtest.Alice: &b.alice, webtest.RootKey: &b.root} {
-		var err error
-		*c, err = client.New(url, token)
-		require.NoError(t, err)
-		t.Cleanup((*c).CloseIdleConnections)
-	}
+	b.alice, b.root = connect(t, url, webtest.Alice), connect(t, url, webtest.RootKey)
 	return b
 }
 
-func (b *bus) yaml() []byte {
+func (b *machineBus) yaml() []byte {
 	return []byte(`
 state_machines:
   on boarding:
@@ -57,17 +49,8 @@ state_machines:
 `)
 }
 
-func assertRefused(t *testing.T, err error, status int, id string) *client.Error {
-	t.Helper()
-	var refused *client.Error
-	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, status, refused.Status)
-	assert.Equal(t, id, refused.ID)
-	return refused
-}
-
 func TestDefinitions(t *testing.T) {
-	b, ctx := connect(t), t.Context()
+	b, ctx := connectMachines(t), t.Context()
 	applied, err := machines.Apply(ctx, b.root, b.yaml())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, applied.Version)
@@ -107,7 +90,7 @@ func TestDefinitions(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	b, ctx := connect(t), t.Context()
+	b, ctx := connectMachines(t), t.Context()
 	_, err := machines.Apply(ctx, b.root, b.yaml())
 	require.NoError(t, err)
 	m := machines.Of(b.alice, "on boarding").Waiting(0)
@@ -180,7 +163,7 @@ func TestLabels(t *testing.T) {
 }
 
 func TestListsOfLabels(t *testing.T) {
-	b, ctx := connect(t), t.Context()
+	b, ctx := connectMachines(t), t.Context()
 	_, err := machines.Apply(ctx, b.root, b.yaml())
 	require.NoError(t, err)
 	m := machines.Of(b.alice, "on boarding").Waiting(0)

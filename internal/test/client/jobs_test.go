@@ -1,4 +1,4 @@
-package jobs_test
+package client_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestTypes(t *testing.T) {
-	j, _ := connect(t)
+	j := connectJobs(t)
 	ctx := t.Context()
 	made, err := j.AddType(ctx, jobs.Type{
 		Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 2, Retention: new(int64(0)),
@@ -46,7 +46,7 @@ func TestTypes(t *testing.T) {
 }
 
 func TestAJobIsDone(t *testing.T) {
-	j, _ := connect(t)
+	j := connectJobs(t)
 	ctx := t.Context()
 	addType(t, j, "ship", jobs.AtLeastOnce, 3)
 	id := jobs.NewID()
@@ -88,7 +88,7 @@ func TestAJobIsDone(t *testing.T) {
 
 // TestListsAreReadPageByPage has more jobs than a page.
 func TestListsAreReadPageByPage(t *testing.T) {
-	j, _ := connect(t)
+	j := connectJobs(t)
 	ctx := t.Context()
 	addType(t, j, "ship", jobs.AtLeastOnce, 3)
 	queued, err := j.EnqueueAll(ctx, "ship", make([]jobs.NewJob, 101))

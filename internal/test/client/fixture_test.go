@@ -1,4 +1,4 @@
-package jobs_test
+package client_test
 
 import (
 	"testing"
@@ -15,14 +15,19 @@ import (
 
 func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
-// connect starts the API of a bus, and returns its jobs as a client of it sees them.
-func connect(t *testing.T) (*jobs.Jobs, *webtest.API) {
+// connect returns a client of a bus.
+func connect(t *testing.T, url, token string) *client.Client {
 	t.Helper()
-	a := webtest.New(t, rdbtest.Embedded(t))
-	c, err := client.New(a.Run(), webtest.Alice)
+	c, err := client.New(url, token)
 	require.NoError(t, err)
 	t.Cleanup(c.CloseIdleConnections)
-	return jobs.New(c), a
+	return c
+}
+
+// connectJobs starts the API of a bus, and returns its jobs as a client of it sees them.
+func connectJobs(t *testing.T) *jobs.Jobs {
+	t.Helper()
+	return jobs.New(connect(t, webtest.New(t, rdbtest.Embedded(t)).Run(), webtest.Alice))
 }
 
 // addType makes a type whose services fetch its jobs.
@@ -33,11 +38,11 @@ func addType(t *testing.T, j *jobs.Jobs, name, strategy string, attempts int) {
 }
 
 // assertRefused requires that the bus has refused a request with a status and an id.
-func assertRefused(t *testing.T, err error, status int, id string) {
+func assertRefused(t *testing.T, err error, status int, id string) *client.Error {
 	t.Helper()
 	var refused *client.Error
-	if assert.ErrorAs(t, err, &refused) {
-		assert.Equal(t, status, refused.Status)
-		assert.Equal(t, id, refused.ID)
-	}
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, status, refused.Status)
+	assert.Equal(t, id, refused.ID)
+	return refused
 }

@@ -19,6 +19,9 @@ import (
 	"routemaster/internal/signature"
 )
 
+// delivery is what the tests have signed.
+const delivery = `[{"topic":"widgets","type":"update","url":"https://x.example/1","t":1700000000000}]`
+
 // signed returns the header of a delivery that the bus signs with some secrets.
 func signed(body string, at time.Time, secrets ...signature.Secret) http.Header {
 	signer := signature.NewSigner(secrets, "OFMKv1hQt3zq0Zb5AAAB", at)
