@@ -11,7 +11,6 @@ require (
 	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/abbot/go-http-auth v0.4.0
 	github.com/alicebob/miniredis/v2 v2.40.0
-	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/charmbracelet/x/ansi v0.11.9
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
@@ -52,6 +51,7 @@ require (
 	golang.org/x/time v0.16.0
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
+	routemaster/client v0.0.0
 )
 
 require (
@@ -59,6 +59,7 @@ require (
 	github.com/Microsoft/go-winio v0.5.0 // indirect
 	github.com/atotto/clipboard v0.1.4 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/charmbracelet/colorprofile v0.4.3 // indirect
 	github.com/charmbracelet/ultraviolet v0.0.0-20260811164956-006e29f97886 // indirect
@@ -114,3 +115,5 @@ require (
 )
 
 tool honnef.co/go/tools/cmd/staticcheck
+
+replace routemaster/client => ./client

@@ -7,6 +7,7 @@
 //	idempotency_keys               clients that could harm others
 //	metrics_pages, metric_service, exceptions, trace      what is seen from outside
 //	readme, examples, receivers    what the pages promise
+//	fetched_client                 the Go client, in a module of another program
 //
 // Package bustest starts the bus that they work on. This package has no code of its own.
 package test

@@ -102,6 +102,24 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
+// ownModule is a module of this repository that the main one requires.
+var ownModule = regexp.MustCompile(`(?m)^replace \S+ => \./(\S+)$`)
+
+// TestTheDockerfileCopiesWhatTheDownloadReads looks at what is there before the sources are.
+func TestTheDockerfileCopiesWhatTheDownloadReads(t *testing.T) {
+	dockerfile, err := os.ReadFile(root + "Dockerfile")
+	require.NoError(t, err)
+	before, _, found := strings.Cut(string(dockerfile), "RUN go mod download\n")
+	require.True(t, found)
+	module, err := os.ReadFile(root + "go.mod")
+	require.NoError(t, err)
+	folders := ownModule.FindAllStringSubmatch(string(module), -1)
+	require.NotEmpty(t, folders)
+	for _, folder := range folders {
+		assert.Contains(t, before, strings.ReplaceAll("COPY $/go.mod $/go.sum $/\n", "$", folder[1]))
+	}
+}
+
 // variable finds the settings that are named in a text.
 var variable = regexp.MustCompile(`\b(ROUTEMASTER_[A-Z_]+|FORCE_SSL|REDIS_ENV_KEY|MAX_BACKOFF_MS)\b`)
 

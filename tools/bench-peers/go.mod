@@ -9,6 +9,7 @@ require (
 	github.com/nsqio/go-nsq v1.1.0
 	github.com/nsqio/nsq v1.3.0
 	routemaster v0.0.0-00010101000000-000000000000
+	routemaster/client v0.0.0
 )
 
 require (
@@ -43,3 +44,5 @@ require (
 )
 
 replace routemaster => ../..
+
+replace routemaster/client => ../../client

@@ -1,0 +1,92 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/test/bustest"
+)
+
+// fetchBlock is a code block of the client's page: commands, or a file for which they are.
+var fetchBlock = regexp.MustCompile("(?s)<!-- fetch(?:: (\\S+))? -->\n```[a-z]+\n(.*?)```")
+
+// TestTheClientIsFetchedAsItsPageSays makes a module beside a checkout, and runs its program.
+func TestTheClientIsFetchedAsItsPageSays(t *testing.T) {
+	module := fetchClient(t)
+	assert.ElementsMatch(t, []string{
+		"shop.example/widgets", "routemaster/client",
+		"github.com/cenkalti/backoff/v5", "github.com/go-json-experiment/json",
+		"github.com/stretchr/testify", "go.yaml.in/yaml/v3", // for the client's tests
+	}, module.lines("go", "list", "-m", "-f", "{{.Path}}", "all"))
+	versions := []string{"go", "list", "-m", "github.com/cenkalti/backoff/v5", "github.com/go-json-experiment/json"}
+	assert.Equal(t, fetchedModule{t, root}.lines(versions...), module.lines(versions...),
+		"the client's tests run with the versions in go.mod: have client/go.mod require them too")
+	built := slices.Compact(slices.Sorted(slices.Values(
+		module.lines("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "."))))
+	assert.Equal(t, []string{
+		"github.com/cenkalti/backoff/v5", "github.com/go-json-experiment/json", "routemaster/client", "shop.example/widgets",
+	}, built)
+
+	bus := bustest.Start(t, rdbtest.Embedded(t))
+	address := rdbtest.FreeAddress(t)
+	lines := startReceiver(t, address, []string{filepath.Join(module.folder, "widgets")}, "CALLBACK=https://"+address+"/events",
+		"ROUTEMASTER_BUS="+bus.API, "ROUTEMASTER_TOKEN="+bus.AddClient("shop"))
+	select {
+	case line := <-lines:
+		assert.Equal(t, "widgets update https://shop.example/widgets/12", line)
+	case <-time.After(bustest.WaitTimeout):
+		t.Fatal("it has received nothing")
+	}
+	bus.Drain() // it prints before it answers, and is killed when the test ends
+	bus.RequireNothingLeft()
+}
+
+// fetchedModule is a module of another program.
+type fetchedModule struct {
+	t      *testing.T
+	folder string
+}
+
+// fetchClient does what the client's page says, with this checkout where the page has it.
+func fetchClient(t *testing.T) fetchedModule {
+	t.Helper()
+	checkout, err := filepath.Abs(root)
+	require.NoError(t, err)
+	parent := t.TempDir()
+	require.NoError(t, os.Symlink(checkout, filepath.Join(parent, "routemaster")))
+	m := fetchedModule{t, filepath.Join(parent, "widgets")}
+	require.NoError(t, os.Mkdir(m.folder, 0o700))
+	blocks := fetchBlock.FindAllStringSubmatch(readPages(t)["../../client/README.md"], -1)
+	require.Len(t, blocks, 3)
+	for _, block := range blocks {
+		if file, text := block[1], block[2]; file != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(m.folder, file), []byte(text), 0o600))
+		} else {
+			m.lines("sh", "-eu", "-c", text)
+		}
+	}
+	return m
+}
+
+// lines runs a command in the module's folder, and returns what it prints. Modules come from the
+// cache alone, where the build of this test has left them. Flags that the tests are built with do
+// not hold for the command.
+func (m fetchedModule) lines(command ...string) []string {
+	m.t.Helper()
+	run := exec.CommandContext(m.t.Context(), command[0], command[1:]...)
+	run.Dir, run.Stderr = m.folder, &rdbtest.Buffer{}
+	run.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	output, err := run.Output()
+	require.NoError(m.t, err, "%s", run.Stderr)
+	return strings.FieldsFunc(string(output), func(r rune) bool { return r == '\n' })
+}
