@@ -108,7 +108,7 @@ type NewJob struct {
 type BulkError struct {
 	// Index is that of the job, from 0.
 	Index int
-	// Err is [ErrArchived], [ErrOtherType] or [ErrTooLarge].
+	// Err is [ErrArchived], [ErrRemoved], [ErrOtherType] or [ErrTooLarge].
 	Err error
 }
 
@@ -147,6 +147,9 @@ var (
 	ErrUnknownJob = errors.New("there is no such job")
 	// ErrArchived means that the job has ended.
 	ErrArchived = errors.New("the job has ended")
+	// ErrRemoved means that the job, which was to be tried once, has ended and was removed less than a
+	// day ago.
+	ErrRemoved = errors.New("the job has ended, and was removed")
 	// ErrQueued means that the job waits in the queue.
 	ErrQueued = errors.New("the job is queued")
 	// ErrNotInProgress means that the job's service does not have it.

@@ -33,6 +33,9 @@ const (
 // ArchivePrefix is of the lists of archived jobs: their type and status follow.
 const ArchivePrefix = "work:archive:"
 
+// removedPrefix is of what is left of removed jobs: their type and id follow.
+const removedPrefix = "work:removed:"
+
 // What the keys of labels begin with: the machine, a slash and the name follow or, of the lists,
 // the machine, a colon and the state.
 const (
@@ -138,6 +141,7 @@ var families = []Family{
 	{Prefix: work.Data(""), Kind: rdb.String, sized: true},
 	{Prefix: work.Open(""), Kind: rdb.SortedSet},
 	{Prefix: ArchivePrefix, Kind: rdb.SortedSet},
+	{Prefix: removedPrefix, Kind: rdb.String, unread: true},
 	{Prefix: labelPrefix, Kind: rdb.Hash, has: isLabel, some: labelFields, record: (*Scan).takeLabel},
 	{Prefix: MetadataPrefix, Kind: rdb.String, has: isLabel, sized: true},
 	{Prefix: MovesPrefix, Kind: rdb.List, has: isLabel, unread: true, noted: true},

@@ -50,7 +50,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	ofJobs := map[string]rdb.Kind{
 		work.Types(): rdb.Set, work.TypesOf("x"): rdb.Set, work.Copies("x"): rdb.Set, work.Type("x"): rdb.Hash, work.Schedules(): rdb.Hash, work.Job("x"): rdb.Hash,
 		work.Data("x"): rdb.String, work.Open("x"): rdb.SortedSet, work.Archive("x", jobtypes.Failed): rdb.SortedSet,
-		work.Pulls(): rdb.Stream,
+		work.Removed("x", "y"): rdb.String, work.Pulls(): rdb.Stream,
 	}
 	var labels labelstore.Keys
 	ofLabels := map[string]rdb.Kind{

@@ -15,7 +15,7 @@ const PurgeInterval = 30 * time.Second
 
 // Archive looks after the jobs of a partition that have ended. It is a spare of autodrop: what an
 // archived job was for is done, and nobody waits for it. What is lost is its outcome, and that its
-// id cannot be enqueued again.
+// id cannot be enqueued again, but for a day if it was to be tried once.
 type Archive struct {
 	store    *jobstore.Store
 	recorder *telemetry.Recorder // may be nil
@@ -36,7 +36,9 @@ func (a *Archive) Purge(ctx context.Context) error {
 
 // DropOldest drops the oldest of the archive, a slice, and returns how many jobs: 0 if none is
 // left.
-func (a *Archive) DropOldest(ctx context.Context) (int, error) { return a.store.DropArchived(ctx) }
+func (a *Archive) DropOldest(ctx context.Context) (int, error) {
+	return a.store.DropArchived(ctx, a.now())
+}
 
 // Dropped records how many jobs were dropped to make room.
 func (a *Archive) Dropped(log *slog.Logger, jobs int) {

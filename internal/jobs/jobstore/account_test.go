@@ -26,7 +26,7 @@ func (s *shop) kept(client bus.ClientName) int64 {
 	return accounts.Kept[client]
 }
 
-// countAll counts what all types and jobs take.
+// countAll counts what all types and jobs take, and what is left of removed ones.
 func (s *shop) countAll() (bytes int64) {
 	ctx, raw := s.T.Context(), s.server.Raw
 	for _, key := range raw.Keys(ctx, s.Keys.Data("*")).Val() {
@@ -39,6 +39,7 @@ func (s *shop) countAll() (bytes int64) {
 		noted, _ := raw.HGet(ctx, key, "noted").Int64()
 		bytes += jobstore.JobBytes + noted
 	}
+	bytes += jobstore.RemovedBytes * int64(len(raw.Keys(ctx, s.Keys.Removed("*", "*")).Val()))
 	return bytes
 }
 
@@ -173,7 +174,7 @@ func TestAccountsOfBefore(t *testing.T) {
 		require.NoError(t, server.Raw.HDel(ctx, s.Keys.Type("ship"), "kept").Err())
 		_, err := s.Cancel(ctx, "ship", old, s.Now)
 		require.NoError(t, err)
-		dropped, err := s.DropArchived(ctx)
+		dropped, err := s.DropArchived(ctx, s.Now)
 		require.NoError(t, err)
 		assert.Equal(t, 1, dropped)
 		assert.Zero(t, s.kept("alice"), "never below 0")

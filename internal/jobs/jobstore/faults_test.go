@@ -26,7 +26,7 @@ func TestAJobThatIsHeldStandsInTheQueueOnce(t *testing.T) {
 }
 
 // TestALeftoverEntryIsNotADeadWorkers has an entry stay in the list of instant ones when its job is
-// cancelled and removed, and another job get the same id.
+// cancelled and removed, and another job get the same id a day later.
 func TestALeftoverEntryIsNotADeadWorkers(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -35,8 +35,9 @@ func TestALeftoverEntryIsNotADeadWorkers(t *testing.T) {
 		id := s.Put("pay")
 		_, err := s.Cancel(t.Context(), "pay", id, s.Now)
 		require.NoError(t, err)
-		_, err = s.DropArchived(t.Context())
+		_, err = s.DropArchived(t.Context(), s.Now)
 		require.NoError(t, err)
+		s.Now = s.Now.Add(24 * time.Hour)
 		s.Put("pay", func(j *jobs.NewJob) { j.ID = id })
 		task := s.take("ann", id)
 		assert.Empty(t, s.takeNothing())
@@ -199,7 +200,7 @@ func TestADamagedListHarmsNoOtherType(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, list, 1)
 			s.complete(s.take("ann", other), completed.Detail.(jobstore.Outcome), time.Time{})
-			dropped, err := s.DropArchived(t.Context())
+			dropped, err := s.DropArchived(t.Context(), s.Now)
 			require.NoError(t, err)
 			assert.Equal(t, 1, dropped)
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())

@@ -150,8 +150,8 @@ func (s *Store) Extend(
 
 // Replay enqueues a copy of a job that is in progress or archived, with another id, which shares
 // its data; name may be empty. A copy that is there already is returned as it is. It fails with
-// [jobs.ErrUnknownJob], [jobs.ErrQueued], [jobs.ErrUnknownType] (it was deleted), an
-// [account.FullError] or [bus.ErrUnavailable].
+// [jobs.ErrUnknownJob], [jobs.ErrQueued], [jobs.ErrUnknownType] (it was deleted), [jobs.ErrRemoved]
+// (the copy was), an [account.FullError] or [bus.ErrUnavailable].
 func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
 	rest, err := replied("replay job", s.group.Change(ctx, scriptJobReplay,
 		string(id), string(name), string(copied), micros(now), string(s.client)))

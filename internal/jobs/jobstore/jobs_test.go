@@ -32,6 +32,7 @@ func TestKeysInLua(t *testing.T) {
 		"copies_key('x')":               k.Copies("x"),
 		"open_key('x')":                 k.Open("x"),
 		"archive_key('x', 'succeeded')": k.Archive("x", jobs.Succeeded),
+		"removed_key('x', 'y')":         k.Removed("x", "y"),
 		"pulls_key()":                   k.Pulls(),
 	}
 	library, err := os.ReadFile("lua/lib/keys.lua")

@@ -25,16 +25,17 @@ var luaFiles embed.FS
 
 // What the account of a type's owner is charged, in bytes of Redis: for a job besides its data, and
 // for a type besides the data of its schedule. Data that jobs share is charged once. A queued job
-// is in four keys besides its own, an archived one takes a little less; a test compares both with
-// what Redis says.
+// is in four keys besides its own, an archived one takes a little less; a test compares these with
+// what Redis says. What is left of a removed job that was to be tried once is charged for a day.
 const (
-	JobBytes  = 900
-	TypeBytes = 600
+	JobBytes     = 900
+	TypeBytes    = 600
+	RemovedBytes = 200
 )
 
 // library is what jobs add to the queue's scripts, and more.
 var library = append(slices.Clone(account.Library),
-	fmt.Sprintf("local JOB_BYTES = %d\nlocal TYPE_BYTES = %d\n", JobBytes, TypeBytes), lua("lib/keys", "lib/types", "lib/steps"))
+	fmt.Sprintf("local JOB_BYTES, TYPE_BYTES, REMOVED_BYTES = %d, %d, %d\n", JobBytes, TypeBytes, RemovedBytes), lua("lib/keys", "lib/types", "lib/steps"))
 
 // kindLibrary is that of the kind of entries.
 var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
@@ -108,6 +109,7 @@ var refusals = map[string]error{
 	"has jobs":        jobs.ErrTypeHasJobs,
 	"unknown":         jobs.ErrUnknownJob,
 	"archived":        jobs.ErrArchived,
+	"removed":         jobs.ErrRemoved,
 	"other type":      jobs.ErrOtherType,
 	"queued":          jobs.ErrQueued,
 	"stale":           jobs.ErrStaleAttempt,

@@ -45,5 +45,11 @@ func (k Keys) Archive(name jobs.TypeName, status jobs.Status) string {
 	return k.Namespace + "work:archive:" + string(name) + ":" + string(status)
 }
 
+// Removed says of a job of a type that was to be tried once, and that was removed, until when (ms)
+// it is not enqueued again. It expires about then.
+func (k Keys) Removed(name jobs.TypeName, id jobs.ID) string {
+	return k.Namespace + "work:removed:" + string(name) + ":" + string(id)
+}
+
 // Pulls is a stream whose last entry is from when there may have been something to fetch last.
 func (k Keys) Pulls() string { return k.Namespace + "work:pulls" }

@@ -82,7 +82,7 @@ func TestReplaysShareTheDataOfTheirJob(t *testing.T) {
 			require.NoError(t, err)
 		}
 		for range 5 {
-			_, err = s.DropArchived(ctx)
+			_, err = s.DropArchived(ctx, s.Now)
 			require.NoError(t, err)
 		}
 		assert.Empty(t, s.data())

@@ -17,6 +17,7 @@ import (
 
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -99,7 +100,7 @@ func TestNoStepIsLong(t *testing.T) {
 		{"types", func() error { _, err := s.Types(ctx); return err }},
 		{"counts", func() error { _, err := s.Counts(ctx, all...); return err }},
 		{"schedules", func() error { _, err := s.Schedules(ctx); return err }},
-		{"drop", func() error { _, err := s.DropArchived(ctx); return err }},
+		{"drop", func() error { _, err := s.DropArchived(ctx, s.Now); return err }},
 		{"fetch", func() error { _, _, err := s.Fetch(ctx, "many", 100, s.Now); return err }},
 		{"array", func() error { s.putMany("many", 1000); return nil }},
 		{"delete", func() error { return s.DeleteType(ctx, "many", true, s.Now, anybody) }},
@@ -119,7 +120,7 @@ func TestNoStepOfADeletionIsLong(t *testing.T) {
 	server := rdbtest.Real(t)
 	s, ctx := newShop(t, server), t.Context()
 	s.Add("pulled", pulled, limit(1000))
-	s.Add("sent", limit(1000))
+	s.Add("sent", limit(1000), jobstoretest.AtMostOnce)
 	for _, name := range []jobs.TypeName{"pulled", "sent"} {
 		ids := s.putMany(name, 350)
 		for _, id := range ids[:150] {

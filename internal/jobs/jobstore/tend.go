@@ -101,7 +101,7 @@ const archivesTTL = 5 * time.Second
 // DropArchived removes the oldest archived jobs, a slice of one type's with one status: for when
 // Redis is about to be full. It returns how many; 0 means that none is left. It fails with
 // [bus.ErrUnavailable].
-func (s *Store) DropArchived(ctx context.Context) (int, error) {
+func (s *Store) DropArchived(ctx context.Context, now time.Time) (int, error) {
 	a := s.archives
 	a.Lock()
 	defer a.Unlock()
@@ -122,7 +122,7 @@ func (s *Store) DropArchived(ctx context.Context) (int, error) {
 		}
 		head := a.heads[0]
 		a.heads = a.heads[1:]
-		reply, err := s.redis.Run(ctx, scriptArchiveDrop, head.name, string(head.status), removedPerStep).List()
+		reply, err := s.redis.Run(ctx, scriptArchiveDrop, head.name, string(head.status), removedPerStep, micros(now)).List()
 		if err != nil {
 			a.heads = nil // to look again
 			return 0, rdb.Wrap("drop archived jobs", err)

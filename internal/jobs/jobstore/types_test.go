@@ -162,7 +162,7 @@ func TestTheArchiveIsKeptForItsTime(t *testing.T) {
 		require.ErrorIs(t, err, jobs.ErrUnknownJob)
 		s.Show(second)
 		for _, want := range []int{1, 0} {
-			n, err := s.DropArchived(ctx)
+			n, err := s.DropArchived(ctx, s.Now)
 			require.NoError(t, err)
 			assert.Equal(t, want, n)
 		}

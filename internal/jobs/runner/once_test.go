@@ -69,9 +69,9 @@ func TestAJobWhoseEndIsForgotten(t *testing.T) {
 		s.report("pay", id, 1, s.Now)
 		s.requireJob(id, jobs.Succeeded, 1, "")
 
-		_, err = s.DropArchived(ctx)
+		_, err = s.DropArchived(ctx, s.Now)
 		require.NoError(t, err)
-		s.Pass(time.Second)
+		s.Pass(24 * time.Hour)
 		s.Put("pay", func(n *jobs.NewJob) { n.ID = id })
 		taken, err = q.Acquire(ctx, bus.QueueJobs, "worker", bus.Failing, s.Now)
 		require.NoError(t, err)

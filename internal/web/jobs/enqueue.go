@@ -200,6 +200,12 @@ var errEnded = &rest.Problem{
 	Status: http.StatusBadRequest, ID: "job_already_archived", Detail: "a job of this id has ended; send another id, or replay it",
 }
 
+// errRemoved is [jobs.ErrRemoved] of a job that is to be enqueued. There is nothing to be replayed.
+var errRemoved = &rest.Problem{
+	Status: http.StatusBadRequest, ID: "job_already_archived",
+	Detail: "a job of this id has ended, and was removed less than 24 hours ago; jobs of this type are tried at most once: send another id",
+}
+
 // errTooLarge is [jobs.ErrTooLarge]. An array that is sent again with its data never is.
 var errTooLarge = &rest.Problem{
 	Status: http.StatusRequestEntityTooLarge,
@@ -221,6 +227,9 @@ func (h *Handlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, err
 	case ok && errors.Is(err, jobs.ErrArchived):
 		h.config.Recorder.JobRequest(telemetry.Enqueue, "archived")
 		err = &jobs.BulkError{Index: failed.Index, Err: errEnded}
+	case ok && errors.Is(err, jobs.ErrRemoved):
+		h.config.Recorder.JobRequest(telemetry.Enqueue, "archived")
+		err = &jobs.BulkError{Index: failed.Index, Err: errRemoved}
 	case ok && errors.Is(err, jobs.ErrTooLarge):
 		err = &jobs.BulkError{Index: failed.Index, Err: errTooLarge}
 	}

@@ -237,6 +237,10 @@ var problems = []struct {
 	{jobs.ErrArchived, Problem{
 		Status: http.StatusConflict, ID: "job_already_archived", Detail: "the job has ended; GET /v1/jobs/{id} shows how",
 	}},
+	{jobs.ErrRemoved, Problem{
+		Status: http.StatusBadRequest, ID: "job_already_archived", Detail: "the copy that this Idempotency-Key made has ended, and was removed; " +
+			"jobs of this type are tried at most once: send another key",
+	}},
 	{jobs.ErrNotInProgress, Problem{
 		Status: http.StatusConflict, Detail: "the job is not in progress, so it has no deadline; GET /v1/jobs/{id} shows its status",
 	}},

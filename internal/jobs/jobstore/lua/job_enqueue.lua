@@ -1,4 +1,5 @@
--- Enqueues jobs of a type, all or none. A job that is queued or in progress stays as it is.
+-- Enqueues jobs of a type, all or none. A job that is queued or in progress stays as it is. One
+-- that was to be tried once is not enqueued again for a day after its removal.
 --
 -- ARGV     1 namespace, 2 type, 3 now (µs), 4 traceparent, may be empty, 5 how many bytes the data
 --          of jobs that are there may have, which is returned, 6 the client, '' for root, 7.. of
@@ -6,19 +7,24 @@
 --          for never)
 -- Returns  {1, job, ...}: {its attempts, its sequence (text)} of a job that was added, any other as
 --          show_job; {0, 'unknown type'}; {0, 'not client'}; {0, 'archived', index};
---          {0, 'other type', index}; {0, 'too large', index}, from 0; {0, 'account full', ...}: the
---          account of the type's owner
+--          {0, 'removed', index}; {0, 'other type', index}; {0, 'too large', index}, from 0;
+--          {0, 'account full', ...}: the account of the type's owner
 -- Keeps    a job in the queue's index, in its type's list and in one state
--- Cost     commands: 6, those of add_jobs, and 5 for each job that is there
+-- Cost     commands: 6, those of add_jobs, and 5 for each job that is there; 1 more of a type of
+--          at_most_once
 local name, now, bytes = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 local type = read_type(name)
 if not type or type.deleted then return { 0, 'unknown type' } end
 if is_for_others(name, ARGV[6]) then return { 0, 'not client' } end
-local keys, some = {}, false
-for i = 7, #ARGV, 4 do table.insert(keys, job_key(ARGV[i])) end
+local ids, keys, some = {}, {}, false
+for i = 7, #ARGV, 4 do
+  table.insert(ids, ARGV[i])
+  table.insert(keys, job_key(ARGV[i]))
+end
 for i = 1, #keys, CHUNK do
   if redis.call('EXISTS', unpack(keys, i, math.min(i + CHUNK - 1, #keys))) > 0 then some = true end
 end
+local removed = removed_among(type, ids, now)
 local there, jobs, kept = {}, {}, 0
 for i = 7, #ARGV, 4 do
   local index = (i - 7) / 4
@@ -27,6 +33,7 @@ for i = 7, #ARGV, 4 do
   if found[2] and found[2] ~= 'queued' and found[2] ~= 'in-progress' then
     return { 0, 'archived', index }
   end
+  if not found[2] and removed[ARGV[i]] then return { 0, 'removed', index } end
   there[i] = found[2]
   if found[2] then
     bytes = bytes - redis.call('STRLEN', data_key(found[3] or ARGV[i]))

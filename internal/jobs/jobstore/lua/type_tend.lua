@@ -4,8 +4,9 @@
 -- ARGV     1 namespace, 2 name, 3 now (µs), 4 max jobs to cancel and to remove, together
 -- Returns  {archived jobs removed, jobs that have not ended and are to be cancelled, 1 if it has
 --          done as much as it may, so that more may be left}
--- Cost     commands: 16, 9 for each job that is cancelled, 5 for each that is removed, and 1
---          for each place of the lane that it looks at
+-- Cost     commands: 16, 9 for each job that is cancelled, 5 for each that is removed (6 for one
+--          that was to be tried once, and 3 for each status of such), and 1 for each place of the
+--          lane that it looks at
 
 -- How long (s) an archived job is kept at least, so that a report sent again is answered as before.
 -- As this runs twice a minute, a job whose retention is 0 goes within its minute all the same.
@@ -42,7 +43,7 @@ local before = exact(now - math.max(type.retention, MIN_RETENTION) * 1000000)
 for _, status in ipairs(STATUSES) do
   local key = archive_key(name, status)
   local ids = redis.call('ZRANGEBYSCORE', key, '-inf', before, 'LIMIT', 0, left)
-  remove_archived(type, key, ids)
+  remove_archived(name, type, key, ids, now)
   removed, left = removed + #ids, left - #ids
   kept = kept + redis.call('ZCARD', key)
 end

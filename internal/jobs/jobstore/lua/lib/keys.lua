@@ -8,4 +8,5 @@ local function data_key(id) return ns .. 'work:data:' .. id end
 local function copies_key(id) return ns .. 'work:copies:' .. id end
 local function open_key(name) return ns .. 'work:open:' .. name end
 local function archive_key(name, status) return ns .. 'work:archive:' .. name .. ':' .. status end
+local function removed_key(name, id) return ns .. 'work:removed:' .. name .. ':' .. id end
 local function pulls_key() return ns .. 'work:pulls' end

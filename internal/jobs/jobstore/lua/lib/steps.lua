@@ -152,15 +152,34 @@ local function remove_data_at(data_id)
 end
 
 -- Removes the data of a job that is removed, unless others share it. Returns how many bytes it has,
--- with what is noted of the job's attempts.
+-- with what is noted of the job's attempts, and whether the job was to be tried once.
 local function remove_data(id)
-  local found = redis.pcall('HMGET', job_key(id), 'data', 'noted')
-  if found.err then return remove_data_at(id) end
-  local data_id, noted = found[1], tonumber(found[2]) or 0
-  if not data_id then return noted + remove_data_at(id) end
+  local found = redis.pcall('HMGET', job_key(id), 'data', 'noted', 'once')
+  if found.err then return remove_data_at(id), false end
+  local data_id, noted, once = found[1], tonumber(found[2]) or 0, found[3] == '1'
+  if not data_id then return noted + remove_data_at(id), once end
   redis.call('SREM', copies_key(data_id), id)
-  if redis.call('EXISTS', copies_key(data_id)) == 1 then return noted end
-  return noted + remove_data_at(data_id)
+  if redis.call('EXISTS', copies_key(data_id)) == 1 then return noted, once end
+  return noted + remove_data_at(data_id), once
+end
+
+-- ms: after its removal, a job that was to be tried once is not enqueued again for so long.
+local REMOVED_TTL = 86400000
+
+-- Those of some ids whose jobs were removed less than REMOVED_TTL ago, as a set: only of a type
+-- whose jobs are tried once, for any other it costs no command.
+local function removed_among(type, ids, now)
+  local removed = {}
+  for first = 1, type.once and #ids or 0, CHUNK do
+    local keys = {}
+    for i = first, math.min(first + CHUNK - 1, #ids) do
+      keys[#keys + 1] = removed_key(type.name, ids[i])
+    end
+    for i, time in ipairs(redis.call('MGET', unpack(keys))) do
+      if (tonumber(time or '') or 0) * 1000 > now then removed[ids[first + i - 1]] = true end
+    end
+  end
+  return removed
 end
 
 local MAX_TRIES = 20 -- attempts that are kept of a job
@@ -225,14 +244,27 @@ local function enter_archive(type, job, status, attempts, now, reported, reason)
   redis.call('ZADD', archive_key(type.name, status), at, job.id)
 end
 
--- Removes archived jobs of a type from a list, which is their only one. There may be no type.
-local function remove_archived(type, list, ids)
-  local bytes = 0
+-- Removes archived jobs of a type, by its name, from a list, which is their only one. There may be
+-- no type. What was to be tried once is remembered: callers may send their request again.
+local function remove_archived(name, type, list, ids, now)
+  local bytes, remembered = 0, 0
+  local time = math.floor(now / 1000) + REMOVED_TTL
   for _, id in ipairs(ids) do
-    bytes = bytes + remove_data(id) + JOB_BYTES * redis.call('DEL', job_key(id))
+    local size, once = remove_data(id)
+    bytes = bytes + size + JOB_BYTES * redis.call('DEL', job_key(id))
     redis.call('ZREM', list, id)
+    if once then
+      redis.call('SET', removed_key(name, id), exact(time), 'PX', REMOVED_TTL)
+      remembered = remembered + REMOVED_BYTES
+    end
   end
-  if type and bytes > 0 then keep(type, account_of(type.owner), -bytes) end
+  if not type or bytes + remembered == 0 then return end
+  local account = account_of(type.owner)
+  keep(type, account, -bytes)
+  if remembered > 0 then
+    charge(account, remembered)
+    discharge_after(account, remembered, time)
+  end
 end
 
 -- Archives a job that has not ended: see enter_archive.
