@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -13,13 +14,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web"
 )
 
 // TestAmbiguousRequestsAreRefused sends several requests on one connection, as raw bytes, and
-// checks the responses until the server closes the connection.
+// checks the responses until the server closes the connection; also over TLS.
 func TestAmbiguousRequestsAreRefused(t *testing.T) {
-	a := newAPI(t, rdbtest.Embedded(t))
-	address := strings.TrimPrefix(a.Run(), "http://")
+	t.Run("plain", func(t *testing.T) {
+		a := newAPI(t, rdbtest.Embedded(t))
+		address := strings.TrimPrefix(a.Run(), "http://")
+		testFraming(t, func() (net.Conn, error) { return net.Dial("tcp", address) })
+	})
+	t.Run("TLS", func(t *testing.T) {
+		certificate, roots := newCertificate(t)
+		a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Certificate = certificate })
+		address := strings.TrimPrefix(a.Run(), "http://")
+		testFraming(t, func() (net.Conn, error) { return tls.Dial("tcp", address, &tls.Config{RootCAs: roots}) })
+	})
+}
+
+func testFraming(t *testing.T, dial func() (net.Conn, error)) {
 	const head = "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\n" // alice--1
 	const event = `{"type":"noop","url":"https://x.example/1"}`
 	size := strconv.Itoa(len(event))
@@ -44,7 +58,7 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	} {
 		for _, bytewise := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				conn, err := net.Dial("tcp", address)
+				conn, err := dial()
 				require.NoError(t, err)
 				defer conn.Close()
 				requests := []byte(c.requests)

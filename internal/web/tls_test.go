@@ -46,8 +46,9 @@ func TestForceTLS(t *testing.T) {
 	}
 }
 
-// TestTLSServedDirectlyIsNotRedirected enforces TLS without a proxy before the server.
-func TestTLSServedDirectlyIsNotRedirected(t *testing.T) {
+// newCertificate makes a certificate of its own for a test, and returns what trusts it.
+func newCertificate(t *testing.T) (*server.Certificate, *x509.CertPool) {
+	t.Helper()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	made, err := selfsigned.Certificate("127.0.0.1:0")
@@ -59,10 +60,15 @@ func TestTLSServedDirectlyIsNotRedirected(t *testing.T) {
 	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
 	certificate, err := server.LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
-	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = certificate, true })
-
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(certPEM))
+	return certificate, roots
+}
+
+// TestTLSServedDirectlyIsNotRedirected enforces TLS without a proxy before the server.
+func TestTLSServedDirectlyIsNotRedirected(t *testing.T) {
+	certificate, roots := newCertificate(t)
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = certificate, true })
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "https"+strings.TrimPrefix(a.Run(), "http")+"/pulse", nil)

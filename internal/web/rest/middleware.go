@@ -26,9 +26,7 @@ func (s *Service) RecoverPanics(next http.Handler) http.Handler {
 	})
 }
 
-// RefuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection. Under
-// TLS, where the framing is not parsed, the connection is closed after every chunked request of
-// HTTP/1.1.
+// RefuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection.
 func RefuseAmbiguous(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.Ambiguous(r) {
@@ -37,9 +35,6 @@ func RefuseAmbiguous(next http.Handler) http.Handler {
 				Status: http.StatusBadRequest, Detail: "must not have both Transfer-Encoding and Content-Length, nor folded headers",
 			})
 			return
-		}
-		if r.TLS != nil && r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -22,7 +22,8 @@ type Connections struct {
 	max, maxPeer int
 	log          *slog.Logger
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// open has the connections, by what rawConn returns of them.
 	open  map[net.Conn]*openConn
 	peers map[netip.Prefix]*peer
 	// idle has the [openConn]s without a request, the one that has been so longest first.
@@ -72,16 +73,19 @@ func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	if c == nil {
 		return
 	}
-	if excess := c.change(conn, state); excess != nil {
-		_ = rawConn(excess).Close() // not under the lock
+	if excess := c.change(rawConn(conn), state); excess != nil {
+		_ = excess.Close() // not under the lock
 	}
 }
 
 // rawConn returns what is below TLS. To close that writes nothing, so that a peer that does not
 // read cannot hold up the connections that are to be accepted.
 func rawConn(conn net.Conn) net.Conn {
-	if secure, ok := conn.(*tls.Conn); ok {
-		return secure.NetConn()
+	switch conn := conn.(type) {
+	case *tls.Conn:
+		return conn.NetConn()
+	case *watchedTLSConn:
+		return conn.secure.NetConn()
 	}
 	return conn
 }
@@ -92,8 +96,9 @@ func (c *Connections) change(conn net.Conn, state http.ConnState) net.Conn {
 	defer c.mu.Unlock()
 	o := c.open[conn]
 	switch {
-	case state == http.StateNew:
+	case state == http.StateNew && o == nil:
 		return c.excess(c.add(conn))
+	case state == http.StateNew: // it is known since before its handshake
 	case o == nil: // it was too many
 	case state == http.StateIdle:
 		c.rest(o)

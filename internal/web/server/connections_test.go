@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -83,9 +84,19 @@ func TestTheConnectionThatIsIdleLongestIsClosed(t *testing.T) {
 	assert.Zero(t, c.idle.Len())
 }
 
-// TestIdleConnectionsKeepNobodyOut opens far more connections than there may be, and sends nothing.
+// TestIdleConnectionsKeepNobodyOut opens far more connections than there may be, and sends nothing:
+// with TLS not even a handshake.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
+	dial := func(address string) (net.Conn, error) { return net.Dial("tcp", address) }
+	t.Run("plain", func(t *testing.T) { t.Parallel(); testIdleConnections(t, nil, dial) })
+	secure := func(address string) (net.Conn, error) {
+		return tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+	}
+	t.Run("TLS", func(t *testing.T) { t.Parallel(); testIdleConnections(t, newCertificate(t), secure) })
+}
+
+func testIdleConnections(t *testing.T, certificate *Certificate, dial func(address string) (net.Conn, error)) {
 	connections := NewConnections(0, 0, slog.New(slog.DiscardHandler))
 	connections.max, connections.maxPeer = 10, 8
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +104,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	go func() { ran <- Run(ctx, listener, handler, nil, connections, slog.New(slog.DiscardHandler)) }()
+	go func() { ran <- Run(ctx, listener, handler, certificate, connections, slog.New(slog.DiscardHandler)) }()
 
 	var idle []net.Conn
 	for range 50 {
@@ -101,7 +112,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 		require.NoError(t, err)
 		idle = append(idle, conn)
 	}
-	conn, err := net.Dial("tcp", listener.Addr().String())
+	conn, err := dial(listener.Addr().String())
 	require.NoError(t, err)
 	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	require.NoError(t, err)

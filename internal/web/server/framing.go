@@ -186,7 +186,10 @@ type watchedKey struct{}
 
 // watched makes the framing of a connection known to its requests.
 func watched(ctx context.Context, conn net.Conn) context.Context {
-	if conn, ok := conn.(*watchedConn); ok {
+	switch conn := conn.(type) {
+	case *watchedConn:
+		return context.WithValue(ctx, watchedKey{}, &conn.framing)
+	case *watchedTLSConn:
 		return context.WithValue(ctx, watchedKey{}, &conn.framing)
 	}
 	return ctx

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -16,15 +17,85 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAConnectionOfHTTP2IsBounded reads the first frame of a server: its settings (RFC 9113,
-// section 6.5).
-func TestAConnectionOfHTTP2IsBounded(t *testing.T) {
-	t.Parallel()
+// newCertificate makes a certificate of its own for a test.
+func newCertificate(t *testing.T) *Certificate {
+	t.Helper()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, certFile, keyFile)
 	certificate, err := LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
+	return certificate
+}
+
+// TestRequestsOverTLS are answered in each protocol, and handlers see their TLS.
+func TestRequestsOverTLS(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if assert.NotNil(t, r.TLS) {
+			assert.True(t, r.TLS.HandshakeComplete)
+			fmt.Fprint(w, r.Proto, " ", r.TLS.NegotiatedProtocol)
+		}
+	})
+	certificate, connections := newCertificate(t), NewConnections(0, 0, slog.New(slog.DiscardHandler))
+	go func() { ran <- Run(ctx, listener, handler, certificate, connections, slog.New(slog.DiscardHandler)) }()
+	var waiting []*http.Transport
+	for want, protocols := range map[string][]string{
+		"HTTP/2.0 h2": {"h2", "http/1.1"}, "HTTP/1.1 http/1.1": {"http/1.1"}, "HTTP/1.1 ": nil,
+	} {
+		transport := &http.Transport{
+			ForceAttemptHTTP2: len(protocols) > 1,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, NextProtos: protocols},
+		}
+		waiting = append(waiting, transport)
+		for range 2 { // the second over the same connection
+			r, err := http.NewRequestWithContext(ctx, "GET", "https://"+listener.Addr().String(), nil)
+			require.NoError(t, err)
+			resp, err := transport.RoundTrip(r)
+			require.NoError(t, err)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, want, string(body))
+		}
+	}
+	plain, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	_, err = io.WriteString(plain, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(plain)
+	require.NoError(t, err)
+	assert.Contains(t, string(answer), "Client sent an HTTP request to an HTTPS server")
+	require.NoError(t, plain.Close())
+	silent, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	requireOpen := func(want int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			connections.mu.Lock()
+			defer connections.mu.Unlock()
+			return len(connections.open) == want
+		}, time.Minute, time.Millisecond)
+	}
+	requireOpen(len(waiting) + 1) // each counts once
+	stop()
+	require.NoError(t, <-ran, "no handshake is waited for")
+	require.NoError(t, silent.Close())
+	for _, transport := range waiting {
+		transport.CloseIdleConnections()
+	}
+	requireOpen(0)
+}
+
+// TestAConnectionOfHTTP2IsBounded reads the first frame of a server: its settings (RFC 9113,
+// section 6.5).
+func TestAConnectionOfHTTP2IsBounded(t *testing.T) {
+	t.Parallel()
+	certificate := newCertificate(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())

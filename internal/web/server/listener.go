@@ -15,7 +15,7 @@ import (
 type listener struct {
 	net.Listener
 	log *slog.Logger
-	// watch is whether the framing of requests is parsed: not under TLS, where it is encrypted.
+	// watch is whether the framing of requests is parsed: under TLS [watchedTLSConn] does that.
 	watch bool
 }
 

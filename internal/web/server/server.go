@@ -54,8 +54,7 @@ func Run(
 	}
 	serve := server.Serve
 	if certificate != nil {
-		server.TLSConfig = certificate.config()
-		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+		serve = func(l net.Listener) error { return serveTLS(server, l, certificate, connections, log) }
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- serve(&listener{on, log, certificate == nil}) }()
