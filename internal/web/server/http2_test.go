@@ -127,3 +127,36 @@ func TestAConnectionOfHTTP2IsBounded(t *testing.T) {
 	stop()
 	require.NoError(t, <-ran)
 }
+
+// TestAListenerWithTLSIsLent has two servers in turn serve TLS on one listener. A handshake that is
+// under way when the first ends does not keep it.
+func TestAListenerWithTLSIsLent(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	certificate := newCertificate(t)
+	for _, name := range []string{"first", "second"} {
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error)
+		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, name) })
+		go func() { ran <- RunOnLoan(ctx, listener, handler, certificate, slog.New(slog.DiscardHandler)) }()
+		silent, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+listener.Addr().String(), nil)
+		require.NoError(t, err)
+		resp, err := transport.RoundTrip(r)
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, name, string(body))
+		transport.CloseIdleConnections()
+		stop()
+		require.NoError(t, <-ran)
+		_, err = silent.Read(make([]byte, 1))
+		require.Error(t, err, "it was closed")
+		require.NoError(t, silent.Close())
+	}
+}
