@@ -33,7 +33,7 @@ const (
 // ArchivePrefix is of the lists of archived jobs: their type and status follow.
 const ArchivePrefix = "work:archive:"
 
-// removedPrefix is of what is left of removed jobs: their type and id follow.
+// removedPrefix begins the keys that remember removed jobs: their type and id follow.
 const removedPrefix = "work:removed:"
 
 // What the keys of labels begin with: the machine, a slash and the name follow or, of the lists,

@@ -26,7 +26,7 @@ func (s *shop) kept(client bus.ClientName) int64 {
 	return accounts.Kept[client]
 }
 
-// countAll counts what all types and jobs take, and what is left of removed ones.
+// countAll counts what all types and jobs take, and the keys that remember removed ones.
 func (s *shop) countAll() (bytes int64) {
 	ctx, raw := s.T.Context(), s.server.Raw
 	for _, key := range raw.Keys(ctx, s.Keys.Data("*")).Val() {

@@ -26,7 +26,7 @@ var luaFiles embed.FS
 // What the account of a type's owner is charged, in bytes of Redis: for a job besides its data, and
 // for a type besides the data of its schedule. Data that jobs share is charged once. A queued job
 // is in four keys besides its own, an archived one takes a little less; a test compares these with
-// what Redis says. What is left of a removed job that was to be tried once is charged for a day.
+// what Redis says. A removed job that was to be tried once is charged for a day, for its key.
 const (
 	JobBytes     = 900
 	TypeBytes    = 600

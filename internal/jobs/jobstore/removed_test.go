@@ -74,7 +74,7 @@ func (s *shop) end(name jobs.TypeName, id jobs.ID, status jobs.Status) {
 }
 
 // TestAJobIsNotTriedAgainOnceItIsRemoved has clients of a type of [jobs.AtMostOnce] send requests
-// again until a day after the removal of the jobs, and those of another type.
+// again until a day after the removal of the jobs, and clients of another type.
 func TestAJobIsNotTriedAgainOnceItIsRemoved(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -183,8 +183,8 @@ func TestAReplayIsNotMadeAgainOnceItsCopyIsRemoved(t *testing.T) {
 	})
 }
 
-// TestWhatIsLeftOfARemovedJob is in the account of the type's owner, until Redis has removed it.
-func TestWhatIsLeftOfARemovedJob(t *testing.T) {
+// TestARemovedJobIsInAnAccount of the type's owner, until Redis has removed its key.
+func TestARemovedJobIsInAnAccount(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()

@@ -166,8 +166,8 @@ end
 -- ms: after its removal, a job that was to be tried once is not enqueued again for so long.
 local REMOVED_TTL = 86400000
 
--- Those of some ids whose jobs were removed less than REMOVED_TTL ago, as a set: only of a type
--- whose jobs are tried once, for any other it costs no command.
+-- The ids, among some, whose jobs were removed less than REMOVED_TTL ago, as a set. It costs no
+-- command unless the jobs of the type are tried once.
 local function removed_among(type, ids, now)
   local removed = {}
   for first = 1, type.once and #ids or 0, CHUNK do
