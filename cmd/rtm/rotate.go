@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,11 +20,14 @@ to it, and then remove the old one. Publishing and deliveries go on meanwhile, i
 
 With --keep the old token also works, for the same subscription, until the command is run again without --keep. In
 between, give the service the new token. If the command is stopped, run it again: it continues where it stopped, and
-prints the same token. OLD is the token or the name of a client that has one token only: to run it again, give the token.`,
+prints the same token. OLD is the token, or the name of a client that has one token, or whose token is being changed.`,
 		Example: "  rtm token rotate shop--1 --keep -b @production\n  rtm token rotate shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			old, err := findToken(cmd.Context(), c, args[0])
+			if errors.Is(err, errManyTokens) {
+				old, err = args[0], nil // the bus knows which of them is being changed
+			}
 			if err != nil {
 				return err
 			}

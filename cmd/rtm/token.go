@@ -82,6 +82,9 @@ func findToken(ctx context.Context, c *client.Client, meant string) (string, err
 	return pickToken(tokens, meant)
 }
 
+// errManyTokens says that a name does not say which token is meant.
+var errManyTokens = errors.New("has several tokens")
+
 // pickToken returns the token that is meant by a text: it is the token or, if there is no such
 // token, the name of a client that has one token only.
 func pickToken(tokens []client.Token, meant string) (token string, err error) {
@@ -91,7 +94,7 @@ func pickToken(tokens []client.Token, meant string) (token string, err error) {
 			return meant, nil
 		case t.Name != meant:
 		case token != "":
-			err = fmt.Errorf("%s has several tokens: give the one that is meant; `rtm token list --show-tokens` lists them", terminal.Escape(meant))
+			err = fmt.Errorf("%s %w: give the one that is meant; `rtm token list --show-tokens` lists them", terminal.Escape(meant), errManyTokens)
 		default:
 			token = t.Token
 		}

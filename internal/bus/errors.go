@@ -31,6 +31,8 @@ var (
 	ErrTooManyBatches = errors.New("the events would open too many batches")
 	// ErrTokenUnknown means that a token was removed.
 	ErrTokenUnknown = errors.New("there is no such token")
+	// ErrManyTokens means that a client's name does not say which of its tokens is meant.
+	ErrManyTokens = errors.New("the client has several tokens")
 	// ErrTopicUnknown means that there is no such topic.
 	ErrTopicUnknown = errors.New("there is no such topic")
 	// ErrTestWaits means that a test event of the subscriber is still queued.

@@ -25,6 +25,13 @@ func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bu
 	return bus.Token(change.Text(1)), bus.ClientName(change.Text(0)), rdb.Wrap("rotate token", change.Err)
 }
 
+// IsRotating reports whether a token is being changed for another one. It fails with
+// [bus.ErrUnavailable].
+func (s *Store) IsRotating(ctx context.Context, token bus.Token) (bool, error) {
+	is, err := s.redis.HExists(ctx, s.keys.Rotations(), string(token)).Result()
+	return is, rdb.Wrap("look for a rotation", err)
+}
+
 // Relabelling says how far the batches of a token that is being changed have been relabelled. A
 // client of the API keeps its text between two requests.
 type Relabelling struct {

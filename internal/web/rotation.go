@@ -44,7 +44,12 @@ func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 	}
 	view.Token, view.Name, err = a.stores.RotateToken(ctx, old)
 	if errors.Is(err, bus.ErrTokenUnknown) {
-		return view, &rest.Problem{Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them. One that was rotated is gone"}
+		if old, err = a.stores.TokenToRotate(ctx, bus.ClientName(old), after != nil); err == nil {
+			view.Token, view.Name, err = a.stores.RotateToken(ctx, old)
+		}
+	}
+	if errors.Is(err, bus.ErrTokenUnknown) {
+		return view, &rest.Problem{Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them, with the names that do as well. One that was rotated is gone"}
 	}
 	if err != nil {
 		return view, err

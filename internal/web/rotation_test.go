@@ -60,3 +60,38 @@ func TestRotateAToken(t *testing.T) {
 		}
 	})
 }
+
+// TestRotateATokenByName has root name the client. A rotation that is under way is finished, and a
+// last request that is repeated begins no other.
+func TestRotateATokenByName(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		t.Parallel()
+		a := newAPI(t, redis)
+		rotate := func(query string) (status int, token, after string) {
+			resp := a.Do(rootKey, "POST", "/api_tokens/alice/rotate"+query, "")
+			var got struct{ Token, After string }
+			require.NoError(t, json.Unmarshal([]byte(resp.Body), &got))
+			return resp.Status, got.Token, got.After
+		}
+		_, first, after := rotate("")
+		assert.Regexp(t, "^alice--[0-9a-f]{32}$", first)
+		_, again, _ := rotate("")
+		assert.Equal(t, first, again)
+		last := after
+		for after != "" {
+			last = after
+			var token string
+			_, token, after = rotate("?after=" + url.QueryEscape(after))
+			assert.Equal(t, first, token)
+		}
+		assert.Equal(t, http.StatusUnauthorized, a.Do(alice, "GET", "/topics", "").Status)
+		status, _, _ := rotate("?after=" + url.QueryEscape(last))
+		assert.Equal(t, http.StatusNotFound, status)
+		assert.Equal(t, http.StatusOK, a.Do(first, "GET", "/topics", "").Status)
+
+		require.NoError(t, a.Stores.PutToken(t.Context(), "another", "alice"))
+		status, _, _ = rotate("")
+		assert.Equal(t, http.StatusBadRequest, status)
+	})
+}

@@ -138,6 +138,10 @@ var problems = []struct {
 	{bus.ErrTokenUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them",
 	}},
+	{bus.ErrManyTokens, Problem{
+		Status: http.StatusBadRequest,
+		Detail: "several tokens have this name; send the token that is meant: GET /api_tokens?client=NAME lists them with their last use",
+	}},
 	{bus.ErrNotSubscribed, Problem{
 		Status: http.StatusNotFound, Detail: "the client has no such subscription; POST /subscription (rtm sub add) makes one, GET /subscriptions lists all",
 	}},

@@ -75,7 +75,8 @@ func (h *Handlers) SubscriptionRoutes(r chi.Router, path string) {
 	r.Delete(path+"/topics/{topic}", h.deleteSubscriptionTopic)
 }
 
-// Routes adds all routes, at a path that stands for a client likewise.
+// Routes adds all routes, at a path that stands for a client likewise. At those that are not in
+// [Handlers.SubscriptionRoutes] the path may also have the name of a client with one subscriber.
 func (h *Handlers) Routes(r chi.Router, path string) {
 	h.SubscriptionRoutes(r, path)
 	route := func(method, below string, handle handler, query ...string) {
@@ -120,7 +121,10 @@ func (h *Handlers) ofSubscriber(handle handler) http.Handler {
 		client := clientParam(r)
 		holder, err := h.at(client).stats.Holder(r.Context(), client)
 		if err != nil {
-			h.Fail(w, r, h.ofMissing(r, err))
+			holder, err = h.named(r, err)
+		}
+		if err != nil {
+			h.Fail(w, r, err)
 			return
 		}
 		handle(w, r, holder)
@@ -138,6 +142,35 @@ func (h *Handlers) ofMissing(r *http.Request, err error) error {
 		return bus.ErrTokenUnknown
 	}
 	return err
+}
+
+// named returns the subscriber of the client whose name is in the path in place of a token. Err is
+// that of finding one by the token, and stays the error if there is such a token. Named fails with
+// [bus.ErrManyTokens] if several subscribers have the name.
+func (h *Handlers) named(r *http.Request, err error) (named bus.Token, _ error) {
+	if err = h.ofMissing(r, err); !errors.Is(err, bus.ErrTokenUnknown) {
+		return "", err
+	}
+	tokens, err := h.stores.TokensNamed(r.Context(), bus.ClientName(clientParam(r)))
+	if err != nil {
+		return "", err
+	}
+	for _, token := range tokens {
+		holder, err := h.at(token).stats.Holder(r.Context(), token)
+		switch {
+		case errors.Is(err, bus.ErrNotSubscribed):
+		case err != nil:
+			return "", err
+		case named != "" && named != holder: // while a token is being changed two have one subscriber
+			return "", bus.ErrManyTokens
+		default:
+			named = holder
+		}
+	}
+	if named == "" {
+		return "", bus.ErrNotSubscribed
+	}
+	return named, nil
 }
 
 // withoutBody is a handler that takes no body, and refuses one that says something.

@@ -65,6 +65,7 @@ func TestSubscriberRoutes(t *testing.T) {
 			status := func(who, path string) int { return a.Do(who, r.method, path+r.below, r.body).Status }
 			assert.Equal(t, r.client, status(alice, "/subscriber"), "%s %s", r.method, r.below)
 			assert.Equal(t, r.root, status(rootKey, "/subscribers/alice--1"), "%s %s as root", r.method, r.below)
+			assert.Equal(t, r.root, status(rootKey, "/subscribers/alice"), "%s %s as root, by name", r.method, r.below)
 			assert.Equal(t, 403, status(rootKey, "/subscriber"), r.below)
 			assert.Equal(t, 403, status(alice, "/subscribers/alice--1"), r.below)
 			for _, path := range []string{"/subscriber", "/subscribers/alice--1"} {

@@ -14,11 +14,15 @@ import (
 // deliveries go.
 func (h *Handlers) get(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)
-	p := h.at(of)
-	sub, err := p.stats.Detail(r.Context(), of, h.Now())
+	sub, err := h.at(of).stats.Detail(r.Context(), of, h.Now())
+	if err != nil {
+		if of, err = h.named(r, err); err == nil {
+			sub, err = h.at(of).stats.Detail(r.Context(), of, h.Now())
+		}
+	}
 	if err == nil && sub.Replays > 0 { // those that have expired do not count
 		var kept []replay.Replay
-		kept, err = p.replays.List(r.Context(), sub.Token)
+		kept, err = h.at(of).replays.List(r.Context(), sub.Token)
 		sub.Replays = int64(len(kept))
 	}
 	view := map[string]any{
@@ -28,7 +32,7 @@ func (h *Handlers) get(w http.ResponseWriter, r *http.Request) {
 	for _, name := range bus.OptionNames() {
 		view[name] = json.RawMessage(sub.Options.Options.JSON(name))
 	}
-	h.RespondJSON(w, r, view, h.ofMissing(r, err))
+	h.RespondJSON(w, r, view, err)
 }
 
 // statusView is how a subscriber's deliveries go. Times are in ms since the Unix epoch.
