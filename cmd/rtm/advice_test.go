@@ -43,22 +43,15 @@ func TestWhatTheBusAdvisesRuns(t *testing.T) {
 		status, _, said := b.rtm(t, shop, args...)
 		require.Equal(t, app.ExitOK, status, said)
 	}
-	t.Setenv("ROUTEMASTER_REDIS_URL", b.redis.PatientURL())
+	s := newShell(t, b)
 	texts := []string{adviceOfTheOverview()}
 	alerts, err := os.ReadFile("../../examples/alerts.yaml")
 	require.NoError(t, err)
 	texts = append(texts, strings.NewReplacer(
-		"{{ $labels.machine }}", "trial", "{{ $labels.subscriber }}", "shop", "{{ $labels.job_type }}", "mail").Replace(string(alerts)))
+		"{{ $labels.machine }}", "trial", "{{ $labels.subscriber }}", "shop", "{{ $labels.job_type }}", "mail").Replace(strings.Join(strings.Fields(string(alerts)), " ")))
 	ran := 0
 	for _, command := range regexp.MustCompile("`rtm ([^`]*)`").FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
-		args := strings.Fields(strings.ReplaceAll(command[1], "NAME", "ann"))
-		status, said := app.ExitOK, ""
-		if args[0] == "doctor" {
-			status, _, said = runDoctor(t, t.Context(), args[1:]...)
-		} else {
-			status, _, said = b.rtm(t, rootKey, args...)
-		}
-		assert.Equal(t, app.ExitOK, status, "%s: %s", command[0], said)
+		s.run(t, rootKey, command[0], "", "NAME", "ann")
 		ran++
 	}
 	assert.Greater(t, ran, 8)

@@ -53,7 +53,7 @@ func TestCluster(t *testing.T) {
 			status, stdout, stderr := runCluster(t, on(args...)...)
 			assert.Equal(t, app.ExitFailed, status)
 			assert.Empty(t, stdout)
-			assert.Equal(t, "rtm: there is no bus with partitions under the namespace \"bus:\": rtm cluster create makes one\n", stderr)
+			assert.Equal(t, "rtm: there is no bus with partitions under the namespace \"bus:\": `rtm cluster create` with the same Redis and namespace makes one\n", stderr)
 		}
 	})
 	t.Run("it is made once", func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestCluster(t *testing.T) {
 		status, stdout, stderr := runCluster(t, on("hold", "3")...)
 		assert.Equal(t, app.ExitOK, status, stderr)
 		assert.Equal(t, "Partition 3 on "+c.Nodes[1].Address+" is held, as 1 replica confirmed. "+
-			"Move its slot, then run rtm cluster release 3.\n", stdout)
+			"Move its slot, then run `rtm cluster release 3`.\n", stdout)
 		require.ErrorIs(t, publish(t), bus.ErrUnavailable)
 		status, stdout, stderr = runCluster(t, on("status")...)
 		assert.Equal(t, app.ExitFailed, status)

@@ -63,12 +63,12 @@ func hold(cmd *cobra.Command, p *rdb.Partition, replicas int) error {
 	}
 	if confirmed < replicas {
 		return fmt.Errorf("partition %d is held, but only %d of %d replicas confirmed it: do not move it yet, because a failover "+
-			"would open it again; run this again, or rtm cluster release %[1]d", p.Number(), confirmed, replicas)
+			"would open it again; run this again, or `rtm cluster release %[1]d`", p.Number(), confirmed, replicas)
 	}
 	if confirmed == 0 {
 		fmt.Fprintln(cmd.ErrOrStderr(), "rtm: warning: no replica is connected: if the node fails while the slot is moved, its keys are lost")
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Partition %d on %s is held, as %s confirmed. Move its slot, then run rtm cluster release %[1]d.\n",
+	fmt.Fprintf(cmd.OutOrStdout(), "Partition %d on %s is held, as %s confirmed. Move its slot, then run `rtm cluster release %[1]d`.\n",
 		p.Number(), p.Node(), format.Plural(int64(confirmed), "replica"))
 	return nil
 }
@@ -132,7 +132,7 @@ func (f *redisFlags) runOnPartition(cmd *cobra.Command, number string, do func(a
 	}
 	err = do(config, clusterstatus.Read(cmd.Context(), config.RedisURL, partitions), partitions[at])
 	if cmd.Context().Err() != nil {
-		return errors.New("stopped; rtm cluster status shows what has become of the partition")
+		return errors.New("stopped; `rtm cluster status` shows what has become of the partition")
 	}
 	return err
 }

@@ -268,7 +268,7 @@ func (d *devBus) showCommands(publisher, subscriber string) {
 	fmt.Fprintf(d.out, `
 Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
 
-  # have rtm use this bus, in this terminal; both stay the same from start to start
+  # use this bus with rtm, in this terminal; both stay the same from start to start
   export ROUTEMASTER_BUS=%[1]s
   export ROUTEMASTER_TOKEN=%[2]s
 

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/client"
 	clientmachines "routemaster/client/machines"
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/condition"
 	"routemaster/internal/machines/definition"
@@ -48,7 +49,9 @@ func (d *devBus) applyMachines(ctx context.Context) error {
 	if _, err := clientmachines.Apply(ctx, d.as(d.config.RootKey), d.machines.Source); err != nil {
 		err = fmt.Errorf("--machines: %w", err)
 		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.States) > 0 {
-			err = fmt.Errorf("%w; run rtm dev without --machines, and then rtm machine apply --move", err)
+			resting := refused.States[0]
+			apply := bus.Command("machine apply --move=", append([]string{resting.Machine + "." + resting.State + ":NEW"}, d.machineFiles...)...)
+			err = fmt.Errorf("%w; run `rtm dev` without --machines, and then %s", err, apply)
 		}
 		return err
 	}
@@ -72,7 +75,7 @@ func (d *devBus) machineCommands(token string) string {
 	name := terminal.Escape(string(m.Name))
 	commands := []string{"", "  # make a label, change it, and see what it waits for and how it came there"}
 	for _, command := range []string{"add", "set", "show", "history"} {
-		words := fmt.Sprintf("  bin/rtm label %s %s user-7 ", command, shellWord(name))
+		words := fmt.Sprintf("  bin/rtm label %s %s user-7 ", command, bus.ShellWord(name))
 		if command == "set" {
 			path := pathToTry(m)
 			if path == "" {
@@ -105,12 +108,4 @@ func pathToTry(m *machines.Machine) string {
 		}
 	}
 	return ""
-}
-
-// shellWord quotes a word for a shell, unless it needs none.
-func shellWord(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

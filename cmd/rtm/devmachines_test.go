@@ -100,7 +100,7 @@ func TestDevKeepsLabelsWhoseStateWouldVanish(t *testing.T) {
 	stop()
 	err := run(t.Context(), append(args, "../../examples/machines/drip-feed.yaml"), &stdout, &stderr)
 	assert.Equal(t, app.ExitFailed, err)
-	assert.Regexp(t, `^rtm: --machines: .* welcome.signed_up \(1\); .*rtm machine apply --move\n$`, stderr.String())
+	assert.Regexp(t, `^rtm: --machines: .* welcome.signed_up \(1\); .* then `+"`rtm machine apply --move=welcome.signed_up:NEW ../../examples/machines/drip-feed.yaml`"+`\n$`, stderr.String())
 }
 
 func TestCommandsToTryWithAMachine(t *testing.T) {

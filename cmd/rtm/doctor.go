@@ -179,9 +179,9 @@ func (d *examination) sumUp(s doctor.Stats, took time.Duration) {
 	switch s.Failing {
 	case 0:
 	case 1:
-		fmt.Fprintln(d.out, "1 subscriber is failing; rtm top shows which.")
+		fmt.Fprintln(d.out, "1 subscriber is failing; `rtm top` shows which.")
 	default:
-		fmt.Fprintf(d.out, "%d subscribers are failing; rtm top shows which.\n", s.Failing)
+		fmt.Fprintf(d.out, "%d subscribers are failing; `rtm top` shows which.\n", s.Failing)
 	}
 }
 

@@ -222,7 +222,7 @@ func TestDoctorOnABusWithPartitions(t *testing.T) {
 		return out.String(), err
 	}
 	_, err := examine(examination{})
-	require.EqualError(t, err, `there is no bus with partitions under the namespace "rm:": rtm cluster create makes one`)
+	require.EqualError(t, err, "there is no bus with partitions under the namespace \"rm:\": `rtm cluster create` with the same Redis and namespace makes one")
 
 	client := c.Open(t)
 	require.NoError(t, stores.Create(ctx, client, "rm:", 12))
@@ -285,7 +285,7 @@ func TestDoctorReportsFailingSubscribers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx := t.Context()
 		t.Setenv("ROUTEMASTER_REDIS_URL", redis.PatientURL())
-		for i, want := range []string{"all is in order.\n1 subscriber is failing; rtm top shows which.\n", "all is in order.\n2 subscribers are failing; rtm top shows which.\n"} {
+		for i, want := range []string{"all is in order.\n1 subscriber is failing; `rtm top` shows which.\n", "all is in order.\n2 subscribers are failing; `rtm top` shows which.\n"} {
 			token := fmt.Sprintf("shop--%d", i)
 			redis.Raw.SAdd(ctx, "subscribers", token)
 			redis.Raw.HSet(ctx, "api_tokens:by_token", token, "shop")

@@ -13,6 +13,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/jobs"
+	"routemaster/internal/bus"
 )
 
 func newJobTypeCommand(bus *busFlags) *cobra.Command {
@@ -60,13 +61,10 @@ tabs.`,
 	return command
 }
 
-// typeCauses are the causes of a type's view, in words.
+// typeCauses are the causes of a type's view for which no command is advised, in words.
 var typeCauses = map[string]string{
-	"no_worker": "no worker runs: no job that is due later comes up, and no deadline is kept; start a worker",
-	"paused":    "it is paused: rtm job type resume ends that",
-	"held_type": "its service has asked for time",
-	"concurrency": "as many of its jobs are in progress as may be: rtm job type set --concurrency allows more, " +
-		"and reports make room",
+	"no_worker":      "no worker runs: no job that is due later comes up, and no deadline is kept; start a worker",
+	"held_type":      "its service has asked for time",
 	"awaiting_fetch": "jobs are due that no service has fetched",
 	"not_due":        "all that are queued wait for their time",
 }
@@ -96,6 +94,18 @@ func newJobTypeShowCommand(bus *busFlags) *cobra.Command {
 	return command
 }
 
+// typeCause is a cause of a type's view, in words.
+func typeCause(name, cause string) string {
+	switch cause {
+	case "paused":
+		return "it is paused: " + bus.Command("job type resume", name) + " ends that"
+	case "concurrency":
+		return "as many of its jobs are in progress as may be: " + bus.Command("job type set --concurrency=NUMBER", name) +
+			" allows more, and reports make room"
+	}
+	return cmp.Or(typeCauses[cause], cause)
+}
+
 // typeFields is a type, a line for each field.
 func typeFields(t jobs.TypeInfo) [][]string {
 	row, counts := typeRow(t), typeCounts(t)
@@ -105,7 +115,7 @@ func typeFields(t jobs.TypeInfo) [][]string {
 		{"timeout", t.Timeout.Duration().String()}, {"sent to", sentTo(t)}, {"owner", t.Owner},
 	}
 	for _, cause := range t.Causes {
-		fields = append(fields, []string{"why", cmp.Or(typeCauses[cause], cause)})
+		fields = append(fields, []string{"why", typeCause(t.Name, cause)})
 	}
 	return fields
 }

@@ -104,7 +104,7 @@ func newLabelRetryCommand(bus *busFlags) *cobra.Command {
 		Use:   "retry MACHINE LABEL [LABEL...]",
 		Short: "have errored labels try their action again",
 		Long: `Have errored labels try their action again, and say where each is then. It ends with the first that is not errored.
-rtm label list --errored has those that are.`,
+rtm label list MACHINE --errored has those that are.`,
 		Example: "  rtm label retry drip_feed user-7 -b @production\n" +
 			"  rtm label list drip_feed --errored -b @production | cut -f 1 | xargs -d '\\n' rtm label retry drip_feed -b @production",
 		Args:              labelArgs(1, -1, -1),

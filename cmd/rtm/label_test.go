@@ -61,15 +61,15 @@ func TestRowsOfALabel(t *testing.T) {
 		Label: machines.Label{State: "mail", Metadata: machines.Object{}}, EnteredAt: at(-72 * time.Hour),
 		Action:  &machines.Action{Attempts: 2, LastStatus: 503, LastError: "busy", NextTryAt: at(10 * time.Second)},
 		Errored: &machines.Errored{At: at(0), Reason: "no attempt is left"},
-	}, now))
-	assert.Equal(t, []string{"end", "the label moves no further"}, statusRows(machines.Status{Label: machines.Label{State: "done"}}, now)[2])
+	}, "", now))
+	assert.Equal(t, []string{"end", "the label moves no further"}, statusRows(machines.Status{Label: machines.Label{State: "done"}}, "", now)[2])
 	assert.Equal(t, [][]string{
 		{"next trigger", "retry 2026-01-31T11:59:59Z (now)"}, {"trigger", "time 2026-01-31T18:30:00Z (in 6h30m)"},
 		{"trigger", "metadata a.b"}, {"trigger", "topic users"}, {"trigger", "time, never: the metadata names no time zone"},
 	}, triggerRows([]machines.Trigger{
 		{Type: "metadata", Path: "a.b"}, {Type: "topic", Topic: "users"}, {Type: "time"}, {Type: "time", At: at(6*time.Hour + 30*time.Minute)},
 		{Type: "retry", At: at(-time.Second)},
-	}, now))
+	}, "", now))
 	assert.Equal(t, [][]string{
 		{"condition", "feeds.f.a and x"}, {"value", "unknown, since it depends on a feed"},
 		{"part", "feeds.f.a -> unknown, since it depends on a feed"}, {"part", "x -> fails: no"},
@@ -103,7 +103,7 @@ func TestAGateThatWouldOpen(t *testing.T) {
 		{waiting(new(true), "next: no", metadata), false},
 		{waiting(new(true), "", metadata, machines.Trigger{Type: "retry"}), false}, // a worker will look at it
 	} {
-		rows := statusRows(machines.Status{Waiting: &c.waiting}, time.Now())
+		rows := statusRows(machines.Status{Waiting: &c.waiting}, "", time.Now())
 		assert.Equal(t, c.hinted, slices.ContainsFunc(rows, func(row []string) bool { return row[0] == "hint" }), "%+v", c.waiting)
 	}
 }

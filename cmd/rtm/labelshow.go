@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client/machines"
+	"routemaster/internal/bus"
 	"routemaster/internal/terminal"
 )
 
@@ -31,7 +32,7 @@ and value separated by a tab. What depends on a feed is unknown: rtm label evalu
 			if err != nil {
 				return err
 			}
-			return printStatus(cmd.OutOrStdout(), status, asJSON)
+			return printStatus(cmd, status, asJSON)
 		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
@@ -56,7 +57,7 @@ asked.`,
 				if err != nil {
 					return err
 				}
-				return printStatus(cmd.OutOrStdout(), status, asJSON)
+				return printStatus(cmd, status, asJSON)
 			}
 			would, err := m.DryRun(cmd.Context(), args[0])
 			if err != nil {
@@ -73,8 +74,10 @@ asked.`,
 	return command
 }
 
-func printStatus(w io.Writer, status machines.Status, asJSON bool) error {
-	return printRows(w, statusRows(status, time.Now()), status, asJSON)
+// printStatus prints the status of the label that a command is about.
+func printStatus(cmd *cobra.Command, status machines.Status, asJSON bool) error {
+	evaluate := bus.Command("label evaluate", cmd.Flags().Args()...)
+	return printRows(cmd.OutOrStdout(), statusRows(status, evaluate, time.Now()), status, asJSON)
 }
 
 // printRows prints what is known of one thing: names and values, or an object.
@@ -85,14 +88,14 @@ func printRows(w io.Writer, rows [][]string, value any, asJSON bool) error {
 	}.print(w)
 }
 
-// statusRows are the rows of rtm label show.
-func statusRows(s machines.Status, now time.Time) [][]string {
+// statusRows are the rows of rtm label show. Evaluate is the command that has the gate evaluated.
+func statusRows(s machines.Status, evaluate string, now time.Time) [][]string {
 	rows := [][]string{{"state", s.State}, {"since", s.EnteredAt.Format(time.RFC3339) + " (" + span(now.Sub(s.EnteredAt.Time)) + " ago)"}}
 	if s.Waiting != nil {
 		rows = append(rows, explanationRows(s.Waiting.Explanation)...)
-		rows = append(rows, triggerRows(s.Waiting.Triggers, now)...)
+		rows = append(rows, triggerRows(s.Waiting.Triggers, evaluate, now)...)
 		if mayMove(*s.Waiting) {
-			rows = append(rows, []string{"hint", "the condition holds, but has not been evaluated since: rtm label evaluate does that now"})
+			rows = append(rows, []string{"hint", "the condition holds, but has not been evaluated since: " + evaluate + " does that now"})
 		}
 	}
 	if s.Action != nil {
@@ -141,7 +144,7 @@ func valueText(value string, unknown bool, failure string) string {
 }
 
 // triggerRows are what will have a gate evaluated: first what is due at a time, soonest first.
-func triggerRows(triggers []machines.Trigger, now time.Time) (rows [][]string) {
+func triggerRows(triggers []machines.Trigger, evaluate string, now time.Time) (rows [][]string) {
 	order := slices.SortedStableFunc(slices.Values(triggers), func(a, b machines.Trigger) int {
 		if a.At.IsZero() != b.At.IsZero() {
 			if a.At.IsZero() {
@@ -159,7 +162,7 @@ func triggerRows(triggers []machines.Trigger, now time.Time) (rows [][]string) {
 		rows = append(rows, []string{name, triggerText(t, now)})
 	}
 	if len(rows) == 0 {
-		rows = [][]string{{"trigger", "none: only rtm label evaluate has it evaluated"}}
+		rows = [][]string{{"trigger", "none: only " + evaluate + " has it evaluated"}}
 	}
 	return rows
 }

@@ -221,7 +221,7 @@ func (m *moving) print(r move.Report) {
 		m.say(true, "Publishes go to the old Redis. Next: the same with --switch.")
 	case move.Draining:
 		m.say(r.OldWorkers == 0, "No worker runs on the old Redis: start one, or nothing is delivered that waits there.")
-		m.say(r.OldWorkers > 0 && len(r.Waiting) > 0, "If what waits there does not become less, rtm doctor on the old Redis finds counts that are wrong.")
+		m.say(r.OldWorkers > 0 && len(r.Waiting) > 0, "If what waits there does not become less, `rtm doctor` in the environment of the old Redis finds counts that are wrong.")
 		m.say(r.NewWebs == 0, "No web runs on the new Redis, and publishers get 503: start it.")
 		m.say(r.OldWebs > 0, "Still running on the old Redis, and answering 503 to publishers: %s. Stop them.", format.Plural(int64(r.OldWebs), "web"))
 		m.say(true, "Publishes go to the new Redis. Next: the same again until nothing waits, or with --wait.")

@@ -63,7 +63,7 @@ func findPartitions(ctx context.Context, redis *rdb.Client, config app.Config) (
 	}
 	count, err := stores.FindCount(ctx, redis, config.RedisNamespace)
 	if errors.Is(err, stores.ErrNoBus) {
-		err = fmt.Errorf("%w under the namespace %q: rtm cluster create makes one", err, config.RedisNamespace)
+		err = fmt.Errorf("%w under the namespace %q: `rtm cluster create` with the same Redis and namespace makes one", err, config.RedisNamespace)
 	}
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func tokenOf(ctx context.Context, c *client.Client, name string) (token string, 
 		switch {
 		case s.Name != name || s.Subscriber == name: // it was tried
 		case token != "":
-			return "", fmt.Errorf("%s has several subscribers: --subscriber takes the token of one, which rtm sub list shows to root", terminal.Escape(name))
+			return "", fmt.Errorf("%s has several subscribers: --subscriber takes the token of one, which `rtm sub list --show-tokens` shows to root", terminal.Escape(name))
 		default:
 			token = s.Subscriber
 		}

@@ -119,7 +119,7 @@ func TestTailWhenTheBusIsAwayAtTheEnd(t *testing.T) {
 	r.interrupt()
 	assert.Equal(t, app.ExitFailed, r.wait(t))
 	assert.Contains(t, r.stderr.String(), "could not unsubscribe: ")
-	assert.Contains(t, r.stderr.String(), "the next rtm tail for this bus does it")
+	assert.Contains(t, r.stderr.String(), "the next tail for this bus does it")
 	assert.NotContains(t, r.stderr.String(), rootKey)
 	require.Len(t, b.noteFiles(t), 1)
 	require.Len(t, b.subscriptions(t), 1)

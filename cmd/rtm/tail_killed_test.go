@@ -82,7 +82,7 @@ func TestTheNextTailRemovesWhatAKilledOneLeft(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", notes)
 	refused = launchTail(t, b.testBus, shop, nil, "widgets")
 	assert.Equal(t, app.ExitFailed, refused.wait(t))
-	assert.Contains(t, refused.stderr.String(), "another rtm tail has subscribed with this token on another host")
+	assert.Contains(t, refused.stderr.String(), "another tail has subscribed with this token on another host")
 	elsewhere.end(t)
 	left(1, 1, 1)
 }

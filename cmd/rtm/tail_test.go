@@ -88,7 +88,7 @@ func TestTwoTailsWithTheRootKeyAndOneWithAClients(t *testing.T) {
 
 	again := launchTail(t, b.testBus, shop, nil, "widgets")
 	assert.Equal(t, app.ExitFailed, again.wait(t))
-	assert.Contains(t, again.stderr.String(), "another rtm tail with this token runs on this host")
+	assert.Contains(t, again.stderr.String(), "another tail with this token runs on this host")
 	b.publish(t, 3)
 	clients.stdout.waitFor(t, "widgets/3\n")
 	second.end(t)

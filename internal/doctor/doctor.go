@@ -192,7 +192,7 @@ func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
 func findLoss(ctx context.Context, e *exam.Examination) error {
 	loss, err := e.Redis.Loss(ctx)
 	if loss != nil {
-		e.Report(keys.Identity(), "", "%s A process noticed it at %s. Restore a backup if you have one, then run: rtm doctor --accept-loss",
+		e.Report(keys.Identity(), "", "%s A process noticed it at %s. Restore a backup if you have one, then acknowledge the loss: `rtm doctor --accept-loss`",
 			loss.Kind, loss.FoundAt.UTC().Format(time.RFC3339))
 	}
 	return err

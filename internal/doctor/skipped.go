@@ -60,7 +60,7 @@ func reportSkipped(e *exam.Examination) {
 		}
 	}
 	if originals > 0 {
-		e.Report(keys.Original("{uid}"), "", "%d batches of the Ruby original, which rtm migrate moves; "+
+		e.Report(keys.Original("{uid}"), "", "%d batches of the Ruby original, which `rtm migrate --apply` moves; "+
 			"they, and what belongs to them, are skipped", originals)
 	}
 }

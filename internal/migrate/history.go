@@ -3,9 +3,9 @@ package migrate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 )
 
@@ -28,7 +28,5 @@ func (r *run) requireNoHistory(ctx context.Context) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	slices.Sort(topics)
-	return fmt.Errorf("these topics keep a history, which the original would never trim: %s; remove it first, with rtm topic history NAME --off",
-		strings.Join(topics, ", "))
+	return fmt.Errorf("topics keep a history, which the original would never trim; remove it first, with %s", bus.Commands("topic history --off", topics))
 }

@@ -20,8 +20,8 @@ func TestMigrateBackRefusesHistories(t *testing.T) {
 		}
 		f.PublishEvents("widgets", 1, 1, 0)
 		require.NoError(t, f.Redis.HSet(ctx, "plans", "/widgets", 1, "/gadgets", 1, "alice--1", "AAAABBBB").Err())
-		require.EqualError(t, back(), "these topics keep a history, which the original would never trim: gadgets, widgets; "+
-			"remove it first, with rtm topic history NAME --off")
+		require.EqualError(t, back(), "topics keep a history, which the original would never trim; "+
+			"remove it first, with `rtm topic history --off gadgets`, `rtm topic history --off widgets`")
 		require.NoError(t, f.Redis.HDel(ctx, "plans", "/widgets", "/gadgets").Err())
 		require.NoError(t, back())
 	})

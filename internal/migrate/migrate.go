@@ -157,7 +157,7 @@ func (r *run) requireNoRotation(ctx context.Context) error {
 		// Without either token there is no client left, and so no batch.
 		if name := cmp.Or(names[token], names[old]); name != "" {
 			return fmt.Errorf("a token of %s is being changed, which the original knows nothing of: "+
-				"finish that first, with rtm token rotate OLD", name)
+				"finish that first, with %s", name, bus.Command("token rotate", name))
 		}
 	}
 	return nil

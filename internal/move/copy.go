@@ -107,7 +107,7 @@ func (m *mover) copySubscribers(ctx context.Context, from, to *picture) error {
 			if !m.from.first().isClosed {
 				continue // it was registered just now: it will be copied by the switch, if not before
 			}
-			err = errors.New("a subscriber of the old bus has a token that is not registered: rtm doctor --fix removes it")
+			err = errors.New("a subscriber of the old bus has a token that is not registered: `rtm doctor --fix` in the environment of its web removes it")
 		}
 		if err != nil {
 			return err

@@ -236,8 +236,8 @@ var (
 		"give an empty one")
 	errElsewhere = errors.New("this bus is being moved to another Redis: give that one, or --cancel")
 	errMoved     = errors.New("this bus was moved to another Redis than --to names, and stays closed: give that one")
-	errBroken    = errors.New("a switch was broken off, and publishers get 503: run rtm move --switch to try it again, " +
-		"or rtm move --cancel to go on with the old bus (unless one runs at this moment)")
-	errCancelling = errors.New("a cancel was broken off: run rtm move --cancel again")
+	errBroken    = errors.New("a switch was broken off, and publishers get 503: run the same with --switch to try it again, " +
+		"or with --cancel to go on with the old bus (unless one runs at this moment)")
+	errCancelling = errors.New("a cancel was broken off: run the same with --cancel again")
 	errOvertaken  = errors.New("another rtm move went on; run this again to see how far it is")
 )

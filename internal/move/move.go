@@ -142,7 +142,7 @@ func (m *mover) run(ctx context.Context) error {
 func (m *mover) goOn(ctx context.Context) error {
 	m.report.Phase = Draining
 	if err := m.open(ctx); err != nil {
-		return fmt.Errorf("the switch was not ended, and cannot be undone; publishers get 503 in part: run rtm move again: %w", err)
+		return fmt.Errorf("the switch was not ended, and cannot be undone; publishers get 503 in part: run this again: %w", err)
 	}
 	if err := m.drain(ctx); err != nil || len(m.report.Waiting) > 0 {
 		return err

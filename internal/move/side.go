@@ -47,7 +47,7 @@ func (s *side) blame(err error) error {
 	case errors.Is(err, bus.ErrUnavailable):
 		return fmt.Errorf("%s: %w", s.name, err)
 	case rdb.HasCode(err, "WRONGTYPE"):
-		return fmt.Errorf("%s: %w; rtm doctor says what is damaged there", s.name, err)
+		return fmt.Errorf("%s: %w; `rtm doctor` in the environment of its web says what is damaged", s.name, err)
 	}
 	return err
 }
@@ -66,7 +66,7 @@ func (s *side) requireEmpty(ctx context.Context) error {
 	found, err := s.contents(ctx)
 	if err == nil && len(found) > 0 {
 		err = fmt.Errorf("the Redis to move to is not empty, it has %s: give an empty one, or another namespace, "+
-			"and start no web there before the first rtm move", found[0])
+			"and start no web there before the first `rtm move`", found[0])
 	}
 	return err
 }
@@ -109,11 +109,12 @@ func (s *side) contents(ctx context.Context) (found []string, err error) {
 func (s *side) requireMovable(ctx context.Context) error {
 	for i, p := range s.partitions {
 		k := s.keys[i]
-		var rotations, migration, types rdb.Reply[int64]
+		var migration rdb.Reply[int64]
+		var rotations, types rdb.Reply[[]string]
 		var outline rdb.Reply[[]any]
 		err := p.Pipelined(ctx, "look at the old bus", func(pipe rdb.Commands) {
-			rotations, migration = pipe.HLen(ctx, k.Rotations()), pipe.Exists(ctx, k.Migration())
-			types = pipe.SCard(ctx, jobstore.Keys{Namespace: p.Namespace()}.Types())
+			rotations, migration = pipe.HKeys(ctx, k.Rotations()), pipe.Exists(ctx, k.Migration())
+			types = pipe.SMembers(ctx, jobstore.Keys{Namespace: p.Namespace()}.Types())
 			outline = pipe.HMGet(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions(), "version", "outline")
 		})
 		if err != nil {
@@ -125,20 +126,40 @@ func (s *side) requireMovable(ctx context.Context) error {
 			machines = map[string]any{text: nil} // nobody can say how many
 		}
 		switch {
-		case rotations.Val() > 0:
-			return fmt.Errorf("a rotation is under way of %s: finish that first, with rtm token rotate OLD", format.Plural(rotations.Val(), "token"))
+		case len(rotations.Val()) > 0:
+			return s.errRotating(ctx, i, rotations.Val())
 		case migration.Val() > 0:
-			return fmt.Errorf("the Ruby original may run here too: stop it, run rtm migrate until nothing is left to do, "+
+			return fmt.Errorf("the Ruby original may run here too: stop it, run `rtm migrate --apply` until nothing is left to do, "+
 				"and wait for the key %s to expire, a day after", store.Keys{}.Migration())
-		case types.Val() > 0:
-			return fmt.Errorf("the bus has %s, and jobs are not moved yet: have them end, delete the types (rtm job type del), "+
-				"wait until rtm job list shows no job, and make them again on the new bus", format.Plural(types.Val(), "job type"))
+		case len(types.Val()) > 0:
+			return fmt.Errorf("the bus has %s, and jobs are not moved yet: have them end, delete the types (%s), "+
+				"wait until `rtm job list` shows no job, and make them again on the new bus",
+				format.Plural(int64(len(types.Val())), "job type"), bus.Commands("job type del", types.Val()))
 		case len(machines) > 0:
-			return fmt.Errorf("the bus has %s, and these are not moved yet: remove them (rtm machine apply, with a file that has none), "+
+			return fmt.Errorf("the bus has %s, and these are not moved yet: remove them (`rtm machine apply FILE`, where the file has only `state_machines: {}`), "+
 				"and apply them again on the new bus, where labels begin anew", format.Plural(int64(len(machines)), "state machine"))
 		}
 	}
 	return nil
+}
+
+// errRotating says which clients' tokens are being changed, by the old ones that a partition has.
+func (s *side) errRotating(ctx context.Context, partition int, old []string) error {
+	names, err := s.partitions[partition].HMGet(ctx, s.keys[partition].Tokens(), old...).Result()
+	if err != nil {
+		return s.blame(rdb.Wrap("list tokens", err))
+	}
+	var clients []string
+	for _, name := range names {
+		if name := rdb.Text(name); name != "" {
+			clients = append(clients, name)
+		}
+	}
+	if len(clients) == 0 {
+		clients = []string{"OLD"}
+	}
+	return fmt.Errorf("a rotation is under way of %s: finish that first, with %s",
+		format.Plural(int64(len(old)), "token"), bus.Commands("token rotate", clients))
 }
 
 // processes are the web and worker processes of the bus that live.

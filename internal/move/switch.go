@@ -59,7 +59,7 @@ func (m *mover) switchOver(ctx context.Context) error {
 	failed := m.reopen(context.WithoutCancel(ctx))
 	switch now := m.from.first(); {
 	case failed != nil:
-		return fmt.Errorf("%w; and the old bus may be closed, then publishers get 503: run this again, or rtm move --cancel (%w)", err, failed)
+		return fmt.Errorf("%w; and the old bus may be closed, then publishers get 503: run this again, or the same with --cancel (%w)", err, failed)
 	case now == m.mark(switchedBus): // the answer of the step that decides was lost
 		return nil
 	case now != m.mark(oldBus) && !errors.Is(err, errOvertaken):

@@ -160,7 +160,7 @@ func (i *Identity) report(loss *bus.DataLoss) {
 		return
 	}
 	fields = append(fields, slog.String("loss", string(loss.Kind)), slog.Time("found_at", loss.FoundAt))
-	i.log.Error(loss.Kind.String()+" Restore a backup, or acknowledge the loss: rtm doctor --accept-loss", fields...)
+	i.log.Error(loss.Kind.String()+" Restore a backup, or acknowledge the loss: `rtm doctor --accept-loss`", fields...)
 }
 
 // lossOf is the loss that a mark has noted, nil if none.

@@ -21,7 +21,7 @@ func (s *subscription) takeNote(ctx context.Context, notes *notes) error {
 	}
 	own, left, err := notes.take(ctx, name, s.name)
 	if errors.Is(err, errTaken) {
-		return errors.New("another rtm tail with this token runs on this host, and a client has one subscription: " +
+		return errors.New("another tail with this token runs on this host, and a client has one subscription: " +
 			"with the root key each tail has a client of its own")
 	}
 	if err != nil {

@@ -92,7 +92,7 @@ func (s *subscription) checkFree(ctx context.Context) error {
 	case i < 0:
 		return nil
 	case strings.HasPrefix(subscriptions[i].UUID, mark):
-		return errors.New("another rtm tail has subscribed with this token on another host, or was killed there: end it, or " +
+		return errors.New("another tail has subscribed with this token on another host, or was killed there: end it, or " +
 			"unsubscribe with `rtm sub del`; with the root key each tail has a client of its own")
 	}
 	return fmt.Errorf("this client has a subscription already, to %s, which tail would replace: use the root key, or the token "+
@@ -156,7 +156,7 @@ func (s *subscription) end(ctx context.Context) error {
 	defer cancel()
 	if err := s.cleanUp(ctx, s.note); err != nil {
 		_ = s.note.keep()
-		return fmt.Errorf("could not unsubscribe: %w; the next rtm tail for this bus does it", err)
+		return fmt.Errorf("could not unsubscribe: %w; the next tail for this bus does it", err)
 	}
 	return s.note.remove()
 }

@@ -46,7 +46,7 @@ func TestWebWaitsForTheBusOfACluster(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ran := make(chan error, 1)
 		go func() { ran <- app.RunWeb(ctx, config, slog.New(slog.NewTextHandler(logged, nil))) }()
-		require.Eventually(t, func() bool { return strings.Contains(logged.String(), "rtm cluster create makes one") }, bustest.WaitTimeout, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(logged.String(), "`rtm cluster create` makes one") }, bustest.WaitTimeout, time.Millisecond)
 		return logged, func() error {
 			cancel()
 			return <-ran

@@ -40,7 +40,7 @@ func Command(method, path string, body any) string {
 	}
 	command += ` "$BUS` + path + `"`
 	if body != nil {
-		command += " -d " + quote(JSON(body))
+		command += " -d " + bus.ShellWord(JSON(body))
 	}
 	return command
 }
@@ -55,9 +55,6 @@ func JSON(value any) string {
 	}
 	return strings.TrimSpace(text.String())
 }
-
-// quote writes a text as one word of a shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // maxShown is how many bytes of a JSON text a page shows.
 const maxShown = 64 << 10

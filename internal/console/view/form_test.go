@@ -3,7 +3,6 @@ package view
 import (
 	"encoding/json"
 	"net/url"
-	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -119,9 +118,6 @@ func TestCommands(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, c.got)
 	}
-	out, err := exec.Command("sh", "-c", "printf %s "+quote(`it's "$HOME" \ `)).Output()
-	require.NoError(t, err)
-	assert.Equal(t, `it's "$HOME" \ `, string(out))
 }
 
 func TestConfirm(t *testing.T) {

@@ -153,13 +153,13 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 		fields := []any{"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome}
 		switch outcome {
 		case telemetry.EventPaused:
-			log.Warn("paused a label, as machines set off one another through topics; rtm label retry has it go on",
-				append(fields, "hops", change.Hops)...)
+			again := bus.Command("label retry", string(id.machine), string(id.label)) + " has it go on"
+			log.Warn("paused a label, as machines set off one another through topics", append(fields, "hops", change.Hops, "hint", again)...)
 		case telemetry.EventFull:
 			log.Warn("dropped an event, as the account is full of the client that has made its label, or would", append(fields, "error", err)...)
 		case telemetry.EventDamaged:
 			// No other time would be better, and nothing passes a batch that fails.
-			log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how", append(fields, "error", err)...)
+			log.Error("dropped an event, as the record of its label is damaged; `rtm doctor` shows how", append(fields, "error", err)...)
 		default:
 			log.Debug("heard an event about a label", fields...)
 		}

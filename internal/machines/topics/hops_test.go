@@ -1,6 +1,7 @@
 package topics_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +123,7 @@ func TestMachinesThatSetOffEachOtherArePaused(t *testing.T) {
 		assert.Equal(t, machines.ReasonHops, label.LastError)
 		assert.True(t, label.Resting)
 		assert.Contains(t, f.Log.String(), "paused a label")
+		assert.Contains(t, f.Log.String(), fmt.Sprintf("hint=\"`rtm label retry %s ann` has it go on\"", first[0]))
 		assert.NotEmpty(t, f.counted(`routemaster_machine_events_total{machine="`+string(first[0])+`",outcome="paused"`))
 
 		require.NoError(t, f.Retry(t.Context(), first[0], "ann"))

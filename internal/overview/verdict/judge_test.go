@@ -150,7 +150,7 @@ func TestProblemsOfSubscribers(t *testing.T) {
 		{overview.SubscriberState{Queued: 7, Paused: soon, OldestAt: hour}, nil, "paused",
 			"7 events wait, the oldest for 2 h. Deliveries go on in 1 h.", overview.Time{Time: hour}},
 		{overview.SubscriberState{Health: 50, AttemptedAt: start, Dead: 1204}, nil, "dead-letters",
-			"1,204 events are in its dead letters, which are kept for a while. `rtm dead list --subscriber shop` says why each could not be delivered. " +
+			"1,204 events are in its dead letters, which are kept for a while. `rtm dead list --subscriber=shop` says why each could not be delivered. " +
 				"Redeliver or discard them.", overview.Time{}},
 	} {
 		test.sub.Name = "shop"

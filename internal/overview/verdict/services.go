@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 )
 
@@ -93,7 +94,8 @@ func labelsErrored(j *judge, r rule) []overview.Problem {
 		return overview.Problem{
 			Title: many(m.Errored, "label", "labels") + " of " + m.Name + " stopped with an error.",
 			Detail: "Their action is not tried again, or machines have set them off through topics again and again. " +
-				"`rtm label list " + m.Name + " --errored` names them, and `rtm label show " + m.Name + " NAME` says of one why. " +
+				bus.Command("label list --errored", m.Name) + " names them, and " + bus.Command("label show", m.Name, "NAME") +
+				" says of one why. " +
 				"Retry them once the cause is gone.",
 		}
 	})

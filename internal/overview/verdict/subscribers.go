@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 )
 
@@ -139,7 +140,7 @@ func deadLetters(j *judge, _ rule) (found []overview.Problem) {
 			found = append(found, overview.Problem{
 				Title: "The bus has given up on events for " + sub.Name + ".",
 				Detail: many(*sub.Dead, "event is", "events are") + " in its dead letters, which are kept for a while. " +
-					"`rtm dead list --subscriber " + sub.Name + "` says why each could not be delivered. Redeliver or discard them.",
+					bus.Command("dead list --subscriber=", sub.Name) + " says why each could not be delivered. Redeliver or discard them.",
 				Subscriber: sub.Name,
 			})
 		}

@@ -130,7 +130,7 @@ func Await(ctx context.Context, redis, finder *rdb.Client, namespace string, o s
 			return nil, err
 		}
 		if isMissing && !told {
-			log.Error("there is no bus on this cluster yet: rtm cluster create makes one", "namespace", namespace)
+			log.Error("there is no bus on this cluster yet: `rtm cluster create` makes one", "namespace", namespace)
 			told = true
 		}
 		select {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/condition"
 	"routemaster/internal/web/rest"
@@ -96,7 +97,8 @@ func gateOf(label *machines.Label, d *machines.Definitions) (*machines.State, er
 	state := d.State(label.Machine, label.State)
 	if !label.ErroredAt.IsZero() && (state == nil || state.Gate == nil) {
 		return nil, &rest.Problem{Status: http.StatusConflict, Detail: fmt.Sprintf("the label is errored in the action %s; "+
-			"POST "+prefix+"/{machine}/labels/{label}/retry (rtm label retry) has that tried again", label.State)}
+			"POST "+prefix+"/{machine}/labels/{label}/retry (%s) has that tried again",
+			label.State, bus.Command("label retry", string(label.Machine), string(label.Name)))}
 	}
 	if state == nil || state.Gate == nil {
 		return nil, machines.ErrNotInGate

@@ -111,7 +111,8 @@ func At(pointer string, err error) error {
 	return &located{err, pointer}
 }
 
-// problems are the errors of the packages below, as clients see them.
+// problems are the errors of the packages below, as clients see them. Names in braces in a command
+// of rtm are parameters of the request's path: see [fillCommands].
 var problems = []struct {
 	err     error
 	problem Problem
@@ -143,7 +144,7 @@ var problems = []struct {
 		Detail: "several tokens have this name; send the token that is meant: GET /api_tokens?client=NAME lists them with their last use",
 	}},
 	{bus.ErrNotSubscribed, Problem{
-		Status: http.StatusNotFound, Detail: "the client has no such subscription; POST /subscription (rtm sub add) makes one, GET /subscriptions lists all",
+		Status: http.StatusNotFound, Detail: "the client has no such subscription; POST /subscription (`rtm sub add URL TOPIC`) makes one, GET /subscriptions lists all",
 	}},
 	{deadletter.ErrUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such dead letter; GET /subscriber/dead_letters lists them",
@@ -252,20 +253,20 @@ var problems = []struct {
 		Status: http.StatusConflict, Detail: "jobs of this type are not fetched but POSTed to its url; set that to null to have them fetched",
 	}},
 	{machines.ErrUnknownMachine, Problem{
-		Status: http.StatusNotFound, Detail: "there is no such state machine; GET /state-machines (rtm machine list) lists them",
+		Status: http.StatusNotFound, Detail: "there is no such state machine; GET /state-machines (`rtm machine list`) lists them",
 	}},
 	{machines.ErrUnknownLabel, Problem{
-		Status: http.StatusNotFound, Detail: "there is no such label; POST (rtm label add) makes it",
+		Status: http.StatusNotFound, Detail: "there is no such label; POST (`rtm label add {machine} {label}`) makes it",
 	}},
 	{machines.ErrLabelDeleted, Problem{
 		Status: http.StatusGone, Detail: "the label was deleted; its name can be used again 24 hours after that",
 	}},
 	{machines.ErrLabelExists, Problem{
-		Status: http.StatusConflict, Detail: "there is a label of that name; PATCH (rtm label set) changes its metadata",
+		Status: http.StatusConflict, Detail: "there is a label of that name; PATCH (`rtm label set {machine} {label} PATH=VALUE`) changes its metadata",
 	}},
 	{machines.ErrNotClient, Problem{
 		Status: http.StatusForbidden, Detail: "the state machine is for the clients that its clients names, and this is none of them; " +
-			"the operator adds this one to the definition (PUT /state-machines, rtm machine apply)",
+			"the operator adds this one to the definition (PUT /state-machines, `rtm machine apply FILE`)",
 	}},
 	{machines.ErrNotErrored, Problem{
 		Status: http.StatusConflict, Detail: "the label is not errored: there is nothing to try again",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,7 +33,25 @@ func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !ok {
 		s.Reporter.Error(logs.Often(s.Log, routeOf(r)), "request failed", err, requestFields(r)...)
 	}
+	p.Detail = fillCommands(r, p.Detail)
 	writeProblem(w, r, p)
+}
+
+// advised are commands of rtm with parameters of a request's path: the fixed words, and the others.
+var advised = regexp.MustCompile(`\x60rtm ([a-z ]+) (\{[^\x60]*)\x60`)
+
+// fillCommands puts the parameters of a request's path into the commands of rtm that a text has.
+func fillCommands(r *http.Request, text string) string {
+	return advised.ReplaceAllStringFunc(text, func(command string) string {
+		parts := advised.FindStringSubmatch(command)
+		values := strings.Fields(parts[2])
+		for i, word := range values {
+			if name, isParam := strings.CutPrefix(strings.TrimSuffix(word, "}"), "{"); isParam {
+				values[i] = chi.URLParam(r, name)
+			}
+		}
+		return bus.Command(parts[1], values...)
+	})
 }
 
 // retryAfter is how long clients are asked to wait after a 503 or a 429, in s.
