@@ -31,6 +31,9 @@ var field = regexp.MustCompile(`^` + item + `(,` + item + `)*$`)
 
 const item = `(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?`
 
+// starBit marks a field that has a * in the library's schedules.
+const starBit = 1 << 63
+
 // allHours are the bits of the hours of a day.
 const allHours = 1<<24 - 1
 
@@ -62,8 +65,9 @@ func Parse(expression, timezone string) (Schedule, error) {
 	if !ok {
 		return Schedule{}, errors.New("the schedule has to name its times")
 	}
-	// The library does so for * alone.
+	// As cronie's entry.c: the first character decides. The library marks a field with a * anywhere.
 	times.DowOrDom = !strings.HasPrefix(texts[2], "*") && !strings.HasPrefix(texts[4], "*")
+	times.Dom, times.Dow = times.Dom&^starBit, times.Dow&^starBit
 	s := Schedule{times: times, zone: zone, everyHour: times.Hour&allHours == allHours}
 	if s.times.Next(time.Unix(0, 0).UTC()).IsZero() {
 		return Schedule{}, errors.New("the schedule names a day that never comes: a month does not have it")
