@@ -76,26 +76,30 @@ func (h *Handlers) Routes(r chi.Router) {
 	route := func(method, path string, handle http.HandlerFunc, query ...string) {
 		r.With(rest.AllowQuery(query...)).Method(method, path, handle)
 	}
+	known := func(method, path string, handle http.HandlerFunc, query ...string) {
+		r.With(rest.IgnoreQuery(query...)).Method(method, path, handle)
+	}
+	// Requests of rickover's clients and services.
+	known(http.MethodPost, "/v1/jobs", h.postType)
+	known(http.MethodGet, "/v1/jobs/{name}", h.getTypeOrJob)
+	known(http.MethodPut, "/v1/jobs/{name}/{id}", h.putJob)
+	known(http.MethodGet, "/v1/jobs/{name}/{id}", h.getJob)
+	known(http.MethodPost, "/v1/jobs/{name}/{id}", h.postReport)
+	known(http.MethodPost, "/v1/jobs/{id}/replay", h.replayJob)
+	known(http.MethodPost, "/v1/jobs/{name}/{id}/replay", h.replayJob)
+	known(http.MethodGet, "/v1/archived-jobs", h.getArchivedJobs, "name", "status", "before", "limit")
 	// Types.
-	route(http.MethodPost, "/v1/jobs", h.postType)
-	route(http.MethodGet, "/v1/jobs/{name}", h.getTypeOrJob)
 	route(http.MethodGet, "/v2/job-types", h.getTypes, "limit", "after")
 	route(http.MethodPost, "/v2/job-types", h.postType)
 	route(http.MethodGet, "/v2/job-types/{name}", h.getType)
 	route(http.MethodPatch, "/v2/job-types/{name}", h.patchType)
 	route(http.MethodDelete, "/v2/job-types/{name}", h.deleteType, "force")
 	// Those who have work to be done.
-	route(http.MethodPut, "/v1/jobs/{name}/{id}", h.putJob)
 	route(http.MethodPost, "/v1/jobs/{name}", h.postJobs)
-	route(http.MethodGet, "/v1/jobs/{name}/{id}", h.getJob)
 	route(http.MethodGet, "/v1/jobs/{name}/{id}/attempts", h.getAttempts)
 	route(http.MethodDelete, "/v1/jobs/{name}/{id}", h.deleteJob)
-	route(http.MethodPost, "/v1/jobs/{id}/replay", h.replayJob)
-	route(http.MethodPost, "/v1/jobs/{name}/{id}/replay", h.replayJob)
 	route(http.MethodGet, "/v1/jobs", h.getJobs, "name", "status", "before", "limit")
-	route(http.MethodGet, "/v1/archived-jobs", h.getArchivedJobs, "name", "status", "before", "limit")
 	// Services, which do it.
 	route(http.MethodPost, "/v1/jobs/{name}/fetch", h.postFetch)
-	route(http.MethodPost, "/v1/jobs/{name}/{id}", h.postReport)
 	route(http.MethodPost, "/v1/jobs/{name}/{id}/extend", h.postExtend)
 }

@@ -59,6 +59,28 @@ func TestWhatServicesOfTheReplacedServiceSend(t *testing.T) {
 	})
 }
 
+// TestQueriesOfTheReplacedService has names in queries that the bus does not know: they are ignored
+// where that service ignores them, and refused in requests that it does not have.
+func TestQueriesOfTheReplacedService(t *testing.T) {
+	a := newJobs(t, rdbtest.Embedded(t))
+	a.send(201, "POST", "/v1/jobs?foo=1", `{"name":"ship","delivery_strategy":"at_least_once","attempts":3,"concurrency":1,"url":null}`)
+	path := "/v1/jobs/ship/" + jobID(1)
+	a.send(202, "PUT", path+"?foo=1&foo=2", `{"data":1}`)
+	for _, shown := range []string{"/v1/jobs/ship", path, "/v1/jobs/" + jobID(1), "/v1/archived-jobs"} {
+		a.send(200, "GET", shown+"?foo=1", "")
+	}
+	a.send(400, "GET", "/v1/archived-jobs?foo=1&limit=0", "")
+	for _, own := range []string{"/v1/jobs", "/v2/job-types", "/v2/job-types/ship", path + "/attempts"} {
+		a.send(400, "GET", own+"?foo=1", "")
+	}
+	a.send(400, "POST", "/v1/jobs/ship/fetch?foo=1", `{}`)
+	a.send(400, "DELETE", path+"?foo=1", "")
+	a.fetch("ship")
+	a.send(200, "POST", path+"?foo=1", `{"status":"succeeded","attempt":3}`)
+	a.send(201, "POST", path+"/replay?foo=1", "")
+	a.send(201, "POST", "/v1/jobs/"+jobID(1)+"/replay?foo=1", "")
+}
+
 // TestTypeNamesOfTheReplacedService has types whose names only that service allowed do all that
 // types do.
 func TestTypeNamesOfTheReplacedService(t *testing.T) {

@@ -59,16 +59,21 @@ func (h *Handlers) Routes(r chi.Router) {
 	route := func(method, path string, handle http.HandlerFunc, query ...string) {
 		r.With(rest.AllowQuery(query...)).Method(method, prefix+path, handle)
 	}
+	known := func(method, path string, handle http.HandlerFunc, query ...string) {
+		r.With(rest.IgnoreQuery(query...)).Method(method, prefix+path, handle)
+	}
 	const labels = "/{machine}/labels"
 	const label = labels + "/{label}"
+	// Requests of the original's clients.
+	known(http.MethodGet, "", h.getMachines)
+	known(http.MethodGet, labels, h.getLabels, "state", "errored", "cursor", "limit")
+	known(http.MethodGet, label, h.getLabel)
+	known(http.MethodPost, label, h.postLabel, "wait")
+	known(http.MethodPatch, label, h.patchLabel, "wait", "null")
+	known(http.MethodDelete, label, h.deleteLabel)
+	// What it does not have.
 	r.With(rest.AllowRoot, rest.AllowRepeated("move")).Put(prefix, h.putMachines)
-	route(http.MethodGet, "", h.getMachines)
 	route(http.MethodGet, "/{machine}", h.getMachine, "format")
-	route(http.MethodGet, labels, h.getLabels, "state", "errored", "cursor", "limit")
-	route(http.MethodGet, label, h.getLabel)
-	route(http.MethodPost, label, h.postLabel, "wait")
-	route(http.MethodPatch, label, h.patchLabel, "wait", "null")
-	route(http.MethodDelete, label, h.deleteLabel)
 	route(http.MethodGet, label+"/history", h.getHistory, "cursor", "limit")
 	route(http.MethodPost, label+"/retry", h.postRetry, "wait")
 	route(http.MethodPost, label+"/evaluate", h.postEvaluate, "dry_run", "wait")

@@ -48,6 +48,27 @@ func TestLifeOfALabel(t *testing.T) {
 	})
 }
 
+// TestQueriesOfTheOriginalsClients has names in queries that the bus does not know: they are
+// ignored in requests that the original has, and refused in others.
+func TestQueriesOfTheOriginalsClients(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.apply(a.journey())
+	const one = labels + "one"
+	a.require(200, "GET", "/state-machines?foo=1", "")
+	a.require(201, "POST", one+"?foo=1&wait=0", `{"metadata":{}}`)
+	a.require(200, "PATCH", one+"?wait=0&foo", `{"metadata":{"go":false}}`)
+	a.require(200, "GET", one+"?foo=1&foo=2", "")
+	list := strings.TrimSuffix(labels, "/")
+	assert.Contains(t, a.require(200, "GET", list+"?foo=1&state=start", ""), `"one"`)
+	a.refuse(400, "invalid_parameter", "GET", list+"?foo=1&limit=0", "")
+	a.refuse(400, "invalid_request", "GET", list+"?limit=1&limit=2", "")
+	for method, own := range map[string]string{"GET": one + "/history", "POST": one + "/evaluate"} {
+		a.refuse(400, "invalid_request", method, own+"?foo=1", "")
+	}
+	a.refuse(400, "invalid_request", "POST", one+"/retry?foo=1", "")
+	a.require(204, "DELETE", one+"?foo=1", "")
+}
+
 type history struct {
 	History []struct {
 		At       int64

@@ -19,24 +19,35 @@ func AllowQuery(names ...string) func(http.Handler) http.Handler {
 	if len(names) > 0 {
 		detail = "the query may have " + strings.Join(names, ", ") + ", each once and percent-encoded"
 	}
-	return allowQuery(names, 1, detail)
+	return allowQuery(names, 1, false, detail)
+}
+
+// IgnoreQuery refuses requests whose query has one of these names twice, and ignores other names:
+// for requests of the services that the bus takes the place of, which ignore them too.
+func IgnoreQuery(names ...string) func(http.Handler) http.Handler {
+	detail := "the query must be percent-encoded"
+	if len(names) > 0 {
+		detail += ", and may have each of " + strings.Join(names, ", ") + " once"
+	}
+	return allowQuery(names, 1, true, detail)
 }
 
 // AllowRepeated refuses requests whose query has another name than this. It may have it several
 // times.
 func AllowRepeated(name string) func(http.Handler) http.Handler {
-	return allowQuery([]string{name}, math.MaxInt, "the query may have "+name+", percent-encoded and as often as needed")
+	return allowQuery([]string{name}, math.MaxInt, false, "the query may have "+name+", percent-encoded and as often as needed")
 }
 
-// allowQuery refuses requests, with a detail, whose query has other names than these, or more
-// values of one than some number.
-func allowQuery(names []string, maxValues int, detail string) func(http.Handler) http.Handler {
+// allowQuery refuses requests, with a detail, whose query has other names than these, unless others
+// are ignored, or more values of one than some number.
+func allowQuery(names []string, maxValues int, others bool, detail string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			values, err := url.ParseQuery(r.URL.RawQuery)
 			allowed := err == nil
 			for name, sent := range values {
-				allowed = allowed && slices.Contains(names, name) && len(sent) <= maxValues
+				known := slices.Contains(names, name)
+				allowed = allowed && (known && len(sent) <= maxValues || !known && others)
 			}
 			if !allowed {
 				writeProblem(w, r, Problem{Status: http.StatusBadRequest, Detail: detail})

@@ -10,13 +10,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAllowQuery(t *testing.T) {
-	serve := func(query string, names ...string) int {
-		w := httptest.NewRecorder()
-		done := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-		Identify(AllowQuery(names...)(done)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x"+query, nil))
-		return w.Code
+// served is the status of a request with a query behind a middleware.
+func served(t *testing.T, query string, middleware func(http.Handler) http.Handler) int {
+	w := httptest.NewRecorder()
+	done := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	Identify(middleware(done)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x"+query, nil))
+	return w.Code
+}
+
+func TestIgnoreQuery(t *testing.T) {
+	for _, query := range []string{"", "?c=1", "?A=1", "?c&c", "?a=1&_=2", "?=1"} {
+		assert.Equal(t, 204, served(t, query, IgnoreQuery("a", "b")), query)
+		assert.Equal(t, 204, served(t, query, IgnoreQuery()), query)
 	}
+	for _, query := range []string{"?a=1&a=1", "?c=1&b=1&b=2", "?a=%zz", "?c=%zz"} {
+		assert.Equal(t, 400, served(t, query, IgnoreQuery("a", "b")), query)
+	}
+}
+
+func TestAllowQuery(t *testing.T) {
+	serve := func(query string, names ...string) int { return served(t, query, AllowQuery(names...)) }
 	for _, query := range []string{"", "?", "?a=1", "?b=&a=%20"} {
 		assert.Equal(t, 204, serve(query, "a", "b"), query)
 	}
