@@ -72,7 +72,11 @@ func (t *Tracer) StartRequest(ctx context.Context, header http.Header) (context.
 	if t == nil {
 		return ctx, nil
 	}
-	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header))
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{
+		"traceparent": header.Get("traceparent"),
+		// It may come in several lines (W3C Trace Context, section 3.3; RFC 9110, section 5.3).
+		"tracestate": strings.Join(header.Values("tracestate"), ","),
+	})
 	caller := trace.SpanContextFromContext(ctx)
 	ctx, span := t.start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 	if caller.IsValid() && !span.span.SpanContext().IsSampled() {

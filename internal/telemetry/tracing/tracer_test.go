@@ -26,6 +26,8 @@ const trace = "00-0af7651916cd43dd8448eb211c80319c-"
 
 // TestWhatACallerWantsGoesOn has requests come with a traceparent and a tracestate, their spans be
 // written down and read by another process, and what that sends have the same flags and state.
+//
+// The state may come in several lines, which a newline stands for here.
 func TestWhatACallerWantsGoesOn(t *testing.T) {
 	for _, sampler := range []string{"", "parentbased_traceidratio"} {
 		tracer := newTracer(t, sampler)
@@ -34,12 +36,14 @@ func TestWhatACallerWantsGoesOn(t *testing.T) {
 			"not sampled":       {"00", "", ""},
 			"with a state":      {"01", "vendor=a b%20c,other=x;y", "vendor=a b%20c,other=x;y"},
 			"neither":           {"00", "vendor=1", "vendor=1"},
+			"two lines":         {"01", "a=1,b=2\nc=3", "a=1,b=2,c=3"},
+			"two long lines":    {"01", "v=" + strings.Repeat("x", 250) + ",w=" + strings.Repeat("y", 256) + "\nu=1", ""},
 			"too long a state":  {"01", "v=" + strings.Repeat("x", 250) + ",w=" + strings.Repeat("y", 256) + ",u=" + strings.Repeat("z", 99), ""},
 			"as long as it may": {"01", "v=" + strings.Repeat("x", 250) + ",w=" + strings.Repeat("y", 256), "v=" + strings.Repeat("x", 250) + ",w=" + strings.Repeat("y", 256)},
 		} {
 			request := http.Header{"Traceparent": {trace + "b7ad6b7169203331-" + c.flags}}
 			if c.state != "" {
-				request.Set("Tracestate", c.state)
+				request["Tracestate"] = strings.Split(c.state, "\n")
 			}
 			ctx, span := tracer.StartRequest(t.Context(), request)
 			kept := tracing.Traceparent(ctx)
