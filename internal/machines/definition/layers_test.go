@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
+	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 )
 
@@ -42,6 +43,57 @@ state_machines:
 
 	assert.Equal(t, []string{"2:13: this is a string, and a list in b.yaml:6: layers must have the same kind of value, or null in the earlier one"},
 		problems(t, "state_machines: {m: {states:\n            a}}", base)[:1])
+}
+
+// TestNullRemoves has the null of a layer remove what later ones have, of each kind that a map may
+// have.
+func TestNullRemoves(t *testing.T) {
+	base := `
+placeholders: {host: app.example, unused: a}
+plugins: {logging: []}
+state_machines:
+  m:
+    feeds: [{name: f, url: "http://base"}]
+    webhooks: [{match: ^https, headers: {X-A: b}}]
+    publish: {topic: t, url: "https://{placeholders.host}/<label>", publisher: alice}
+    states: [{gate: g, exit_condition: "true"}]
+  n: {clients: [alice], states: [{gate: g, exit_condition: "true"}]}
+`
+	for _, layers := range [][]string{
+		{"state_machines: {m: null}", base},
+		{"state_machines: {m: ~}", "{}", base},
+		{"{}", "state_machines: {m: ~}", base},
+		{"state_machines: {m: ~}", "state_machines: {m: ~}", base},
+		{"state_machines: {m: ~}", "state_machines: {m: {feeds: ~}}", base},
+	} {
+		definitions := load(t, layers...)
+		require.Len(t, definitions.Machines, 1, layers)
+		assert.EqualValues(t, "n", definitions.Machines[0].Name)
+		merged, err := definition.Merged(files(layers...)...)
+		require.NoError(t, err)
+		assert.Equal(t, definitions, load(t, string(merged)), "%s", merged)
+	}
+	again := load(t, "state_machines: {m: {states: [{gate: h, exit_condition: false}]}}", "state_machines: {m: ~}", base).Machine("m")
+	assert.EqualValues(t, "h", again.First().Name)
+	assert.Nil(t, again.Publish, "nothing comes back from behind a null")
+
+	assert.NotEmpty(t, load(t, "{placeholders: {unused: ~}, plugins: {logging: ~}}", base).Machines)
+	assert.NotEmpty(t, load(t, "{placeholders: ~, plugins: ~, state_machines: {m: ~}}", base).Machines)
+	m := load(t, "state_machines: {m: {feeds: ~, webhooks: ~, publish: {publisher: ~}}, n: {clients: ~}}", base)
+	assert.Empty(t, m.Machine("m").Feeds)
+	assert.Empty(t, m.Machine("m").Webhooks)
+	assert.EqualValues(t, machines.DefaultPublisher, m.Machine("m").Publish.Publisher)
+	assert.Nil(t, m.Machine("n").Clients)
+
+	for text, want := range map[string]string{
+		"state_machines: {o: ~}":           "1:21: a machine is a map with states; this is null",
+		"placeholders: {other: ~}":         "1:23: a placeholder must be a string or a number; this is null",
+		"placeholders: {host: ~}":          "there is nothing at {placeholders.host}",
+		"state_machines: {n: {states: ~}}": "a machine needs states",
+		"state_machines: ~":                "a definition needs state_machines",
+	} {
+		assert.Contains(t, strings.Join(problems(t, text, base), "\n"), want)
+	}
 }
 
 func TestPlaceholders(t *testing.T) {

@@ -54,7 +54,10 @@ func TestRefusedDocuments(t *testing.T) {
 		"a: [1\nb: \"":                       {"2:5: this is not YAML: while scanning a quoted scalar"},
 		"a: \"\xff\"":                        {"1:1: this is not YAML: "},
 		"a: *x":                              {"1:4: this is not YAML: unknown anchor"},
-		"a: 1\n---\nb: 2":                    {"1:1: a file has one document"},
+		"a: 1\n---\nb: 2":                    {"2:1: a file has one document"},
+		"# x\n---\na: 1\n---\n":              {"4:1: a file has one document"},
+		"a: 1\n...\n# x\n--- b":              {"4:1: a file has one document"},
+		"---\n--- {a: 1}":                    {"2:1: a file has one document"},
 		"- a":                                {"1:1: a definition is a map with state_machines, placeholders, plugins; this is a list"},
 		"~":                                  {"1:1: a definition is a map with state_machines, placeholders, plugins; this is null"},
 		"{}":                                 {"1:1: a definition needs state_machines"},
@@ -154,6 +157,8 @@ func TestRefusedStates(t *testing.T) {
 			`2:61: the machine has no feed "f"`, `2:105: there is no state "b"`, "2:115: value must be a string"},
 		"{gate: a, exit_condition: true, next: {type: context, path: feeds, default: a, destinations: [{state: a, value: .inf}]}}": {
 			"2:61: path: feeds is not a value", "2:113: a definition has no values of the kind !!float"},
+		"{gate: a, exit_condition: true, next: {type: context, path: metadata.a, default: a, destinations: [{state: a, value: 1e400}, {state: a, value: -.5E+999}, {state: a, value: 0x1_0000_0000_0000_0000}]}}": {
+			"2:118: this number is too large", "2:144: this number is too large", "2:173: this number is too large"},
 		"{action: a}": {"2:1: an action needs webhook", "2:1: an action needs next"},
 		"{action: a, webhook: '<label>', next: ~}": {"2:22: webhook must be an http or https URL", "2:39: an action needs next, which is null here"},
 		"{action: a, webhook: 'http://b', next: a, attempts: 0, backoff: 61m, timeout: 1}": {

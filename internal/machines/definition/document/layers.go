@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -21,16 +22,18 @@ func (d *Document) merged() (root *Value) {
 	if len(layers) < len(d.files) {
 		return nil
 	}
-	root = layers[0]
-	for _, layer := range layers[1:] {
-		root = d.layer(root, layer)
+	root = layers[len(layers)-1]
+	for _, layer := range slices.Backward(layers[:len(layers)-1]) {
+		root = d.layer(layer, root)
 	}
-	return root
+	return withoutRemoved(root)
 }
 
 // layer puts one value over another.
 func (d *Document) layer(over, under *Value) *Value {
 	switch {
+	case over.Kind == Null && !over.Broken && (under.Kind != Null || under.removes):
+		return &Value{Place: over.Place, Kind: Null, node: over.node, removes: true}
 	case over.Kind == Null || under.Kind == Null:
 	case over.Kind != under.Kind:
 		d.Refuse(over.Place, "this is %s, and %s in %s:%d: layers must have the same kind of value, or null in the earlier one",
@@ -42,7 +45,7 @@ func (d *Document) layer(over, under *Value) *Value {
 }
 
 func (d *Document) layerMaps(over, under *Value) *Value {
-	merged := &Value{Place: over.Place, Kind: Map}
+	merged := &Value{Place: over.Place, Kind: Map, merged: true}
 	for _, e := range over.Entries {
 		if below := under.At(e.Key.Text); below != nil {
 			e.Value = d.layer(e.Value, below)
@@ -55,6 +58,20 @@ func (d *Document) layerMaps(over, under *Value) *Value {
 		}
 	}
 	return merged
+}
+
+// withoutRemoved leaves out of merged maps what the null of an earlier layer removes.
+func withoutRemoved(v *Value) *Value {
+	if v.Kind != Map || !v.merged {
+		return v
+	}
+	kept := &Value{Place: v.Place, Kind: Map}
+	for _, e := range v.Entries {
+		if !e.Value.removes {
+			kept.add(Entry{e.Key, withoutRemoved(e.Value)})
+		}
+	}
+	return kept
 }
 
 // YAML writes the document, which can be read again. It fails with [Errors] if it is too large.

@@ -43,6 +43,9 @@ type Value struct {
 	node *yaml.Node
 	// replaced says that Text has placeholders replaced.
 	replaced bool
+	// merged says that several layers have the map, removes that the null of one is in place of what
+	// a later one has.
+	merged, removes bool
 }
 
 // Entry is a key of a map, which is a scalar, and what it has.
@@ -105,8 +108,10 @@ func (d *Document) parse(file int) *Value {
 		return nil
 	}
 	if err == nil {
-		if err = loader.Load(new(yaml.Node)); err == nil {
-			err = errors.New("a file has one document; remove the line --- between two")
+		var second yaml.Node
+		if err = loader.Load(&second); err == nil {
+			d.Refuse(Place{file, max(1, second.Line), max(1, second.Column)}, "a file has one document; remove the line --- between two")
+			return nil
 		}
 	}
 	if err != io.EOF {
@@ -191,11 +196,28 @@ func (c *converter) fill(v *Value, n *yaml.Node) {
 		for _, item := range n.Content {
 			v.Items = append(v.Items, c.value(item))
 		}
+	case tag == "!!str" && isTooLarge(n):
+		v.Broken = true
+		c.Refuse(v.Place, "this number is too large: it may be below 1.8e308, or 64 bits of 0x, 0o and 0b; put it in quotes if it is a string")
 	case n.Kind == yaml.ScalarNode && v.setScalar(tag):
 	default:
 		v.Broken = true
 		c.Refuse(v.Place, "a definition has no values of the kind %s: write a string, a number, true, false, a list or a map", tag)
 	}
+}
+
+// isTooLarge reports whether a plain scalar is a number that the library takes for a string, as it
+// does not fit.
+func isTooLarge(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode || n.Style != 0 {
+		return false
+	}
+	plain := strings.ReplaceAll(n.Value, "_", "")
+	_, err := strconv.ParseInt(plain, 0, 64)
+	if !strings.ContainsAny(plain, "xX") && !errors.Is(err, strconv.ErrRange) {
+		_, err = strconv.ParseFloat(plain, 64)
+	}
+	return errors.Is(err, strconv.ErrRange)
 }
 
 // setScalar reads a scalar; false if it is none that a definition has.
