@@ -195,6 +195,20 @@ func TestConfigOfTheExceptionService(t *testing.T) {
 		require.NoError(t, err, "%v", c)
 		assert.Equal(t, c.url, got.Exceptions.URL)
 	}
+	for service, want := range map[string]string{
+		"sentry": "it must be the project's DSN, like https://PUBLIC_KEY@o1.ingest.sentry.io/2",
+		"honeybadger": "it must be like https://API_KEY@api.honeybadger.io; " +
+			"put in the key that is in HONEYBADGER_API_KEY, which is not read by itself",
+		"new_relic": "it must be like https://LICENSE_KEY@collector.newrelic.com, with a license key of 40 characters; " +
+			"put in the key that is in NEW_RELIC_LICENSE_KEY, which is not read by itself",
+	} {
+		keys := map[string]string{"EXCEPTION_SERVICE": service, "HONEYBADGER_API_KEY": "secret", "NEW_RELIC_LICENSE_KEY": "secret"}
+		_, err := load(t, keys)
+		assert.EqualError(t, err, "EXCEPTION_SERVICE_URL is not set, and EXCEPTION_SERVICE="+service+" needs it: "+want)
+		keys["EXCEPTION_SERVICE_URL"] = "https://secret.example/"
+		_, err = load(t, keys)
+		assert.EqualError(t, err, "EXCEPTION_SERVICE_URL=(not shown) is not allowed: "+want)
+	}
 	for _, c := range []struct{ service, url, want string }{
 		{"rollbar", "", `EXCEPTION_SERVICE="rollbar" is not allowed: it must be one of print, sentry, honeybadger, new_relic`},
 		{"sentry", "", "the project's DSN"}, {"sentry", "https://sec%ret@x", "the project's DSN"}, {"sentry", "https://secret@x/", "the project's DSN"},

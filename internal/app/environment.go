@@ -27,9 +27,12 @@ type environment struct {
 
 // refuse keeps the error of a variable whose value is not allowed.
 func (e *environment) refuse(name, value, allowed string) {
-	if e.err == nil {
-		e.err = fmt.Errorf("%s=%s is not allowed: it must be %s", name, value, allowed)
-	}
+	e.fail(fmt.Errorf("%s=%s is not allowed: it must be %s", name, value, allowed))
+}
+
+// fail keeps the first error.
+func (e *environment) fail(err error) {
+	e.err = cmp.Or(e.err, err)
 }
 
 // notShown stands for a value that may contain a secret.
@@ -197,10 +200,24 @@ func (e *environment) exceptions() exceptions.Service {
 		Name: e.choice("EXCEPTION_SERVICE", exceptions.Print, exceptions.Services...),
 		URL:  e.lookup(variable),
 	}
-	if err := service.Check(); err != nil {
-		e.refuse(variable, notShown, err.Error())
+	err := service.Check()
+	if err == nil {
+		return service
 	}
+	form := err.Error()
+	if key := exceptionKeys[service.Name]; key != "" && e.lookup(key) != "" {
+		form += "; put in the key that is in " + key + ", which is not read by itself"
+	}
+	if service.URL == "" {
+		e.fail(fmt.Errorf("%s is not set, and EXCEPTION_SERVICE=%s needs it: it must be %s", variable, service.Name, form))
+	}
+	e.refuse(variable, notShown, form)
 	return service
+}
+
+// exceptionKeys are the variables in which the Ruby original has the key of a service.
+var exceptionKeys = map[string]string{
+	exceptions.Honeybadger: "HONEYBADGER_API_KEY", exceptions.NewRelic: "NEW_RELIC_LICENSE_KEY",
 }
 
 // tracing reports whether the variables that OpenTelemetry specifies ask for traces: by naming an
