@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -85,12 +86,23 @@ func (a *API) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenVie
 	if sent.Token != nil {
 		wanted.Token = *sent.Token
 		if string(wanted.Token) == string(wanted.Name) {
-			return wanted, bus.Invalidf("/token", "must not be the name, which everybody may see")
+			return wanted, a.checkStored(r.Context(), wanted)
 		}
 		return wanted, bus.At("/token", wanted.Token.Validate())
 	}
 	wanted.Token, err = bus.NewToken(wanted.Name)
 	return wanted, bus.At("/name", err)
+}
+
+// checkStored refuses a token that is its client's name, unless it is stored, as the Ruby original
+// took it: scripts that register their clients at each start go on working.
+func (a *API) checkStored(ctx context.Context, wanted tokenView) error {
+	if wanted.Token.Validate() == nil {
+		if name, err := a.stores.ClientName(ctx, wanted.Token); err != nil || name == wanted.Name {
+			return err
+		}
+	}
+	return bus.Invalidf("/token", "must not be the name, which everybody may see")
 }
 
 // deleteToken deletes a token, with its client's subscription.

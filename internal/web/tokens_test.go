@@ -79,6 +79,11 @@ func TestANameDoesNotRevealItsToken(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	assert.Equal(t, "/token", a.Problem(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`).Pointer)
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))
+	stored := a.Do(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`)
+	assert.Equal(t, 201, stored.Status, "a script may register what is stored")
+	assert.JSONEq(t, `{"name":"s3cret","token":"s3cret"}`, stored.Body)
+	require.NoError(t, a.PutToken(t.Context(), "other", "alice"))
+	assert.Equal(t, 400, a.Problem(rootKey, "POST", "/api_tokens", `{"name":"other","token":"other"}`).Status)
 	a.RequireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
 	assert.NotContains(t, a.Do(alice, "GET", "/topics", "").Body, "s3cret")
 }
