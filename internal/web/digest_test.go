@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 )
@@ -161,6 +163,49 @@ func TestDigestTakesATokenAsTheUserName(t *testing.T) {
 	}
 }
 
+// TestDigestTakesCredentialsThatAreCutAtAColon sends what curl makes of names and tokens with
+// colons. What a user name and its password mean without being cut comes first.
+func TestDigestTakesCredentialsThatAreCutAtAColon(t *testing.T) {
+	const root = "key:x:1"
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.RootKey = root })
+	a.scheme = "MD5"
+	send := func(user, password string) (status int, caller string) {
+		d := a.newDigest(alice)
+		d.username, d.password = user, password
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/whoami", nil)
+		r.Header.Set("Authorization", d.header("GET", "/whoami", 1))
+		w := httptest.NewRecorder()
+		a.Handler.ServeHTTP(w, r)
+		var who struct{ Client string }
+		_ = json.Unmarshal(w.Body.Bytes(), &who)
+		return w.Code, who.Client
+	}
+	for token, name := range map[bus.Token]bus.ClientName{
+		"tok:en": "n1", "q": "x:y", "r": "x:y:z", "a:b": "c:d", "z:r": "x:y", "v:w": "u", "w": "u:v",
+	} {
+		require.NoError(t, a.PutToken(t.Context(), token, name))
+	}
+	a.Ahead += time.Second // the tokens are read again: refusals do not wait for that
+	for _, c := range []struct{ user, password, want string }{
+		{"tok", "en:", "n1"}, {"tok:en", "", "n1"}, {"n1", "tok:en", "n1"}, {"x", "y:q", "x:y"}, {"x:y", "q", "x:y"},
+		{"c", "d:a:b", "c:d"}, {"a", "b:", "c:d"}, {"x", "y:z:r", "x:y:z"}, {"x:y", "z:r", "x:y"},
+		{"u", "v:w", "u"}, {"u:v", "w", "u:v"}, {"root", root, "root"}, {"key", "x:1:", "root"}, {root, "", "root"},
+	} {
+		status, caller := send(c.user, c.password)
+		assert.Equal(t, 200, status, c)
+		assert.Equal(t, c.want, caller, c)
+	}
+	for _, c := range [][2]string{
+		{"tok", "en"}, {"tok", "en:x"}, {"tok", ""}, {"to", "k:en:"}, {"x", "q"}, {"x", "y"}, {"x", "y:"}, {"x", "y:tok:en"},
+		{"y", "q"}, {"c", "d:a"}, {"other", "x:1:"}, {"key", "x:1"}, {"ke", "y:x:1:"}, {"root", "x:1:"}, {"", "tok:en:"},
+	} {
+		status, caller := send(c[0], c[1])
+		assert.Equal(t, 401, status, c)
+		assert.Empty(t, caller)
+		a.Ahead += time.Second
+	}
+}
+
 func TestDigestNonces(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	now := time.Now().Truncate(time.Millisecond) // the precision of a nonce
@@ -212,11 +257,17 @@ func newBalancer(t *testing.T) string {
 	return balancer.URL
 }
 
-// TestCurl authenticates with curl, also against two web processes that take turns.
+// TestCurl authenticates with curl, also against two web processes that take turns, and with colons
+// in names and tokens: curl ends the user name at the first.
 func TestCurl(t *testing.T) {
 	rdbtest.NeedCommand(t, "curl")
 	t.Setenv("no_proxy", "*")
 	balancer := newBalancer(t)
+	for _, added := range []string{`{"name":"n1","token":"tok:en"}`, `{"name":"x:y","token":"q"}`} {
+		output, err := exec.CommandContext(t.Context(), "curl", "-s", "-u", rootKey+":", "-d", added, balancer+"/api_tokens").Output()
+		require.NoError(t, err)
+		assert.JSONEq(t, added, string(output))
+	}
 	for _, args := range [][]string{
 		{"-u", alice + ":"},
 		{"-u", alice + ":x"},
@@ -231,6 +282,12 @@ func TestCurl(t *testing.T) {
 		{"--anyauth", "-u", alice + ":"},
 		{"--anyauth", "-u", "root:" + rootKey},
 		{"--anyauth", "-u", rootKey + ":"},
+		{"--anyauth", "-u", "tok:en:"},
+		{"--anyauth", "-u", "n1:tok:en"},
+		{"--anyauth", "-u", "x:y:q"},
+		{"--digest", "-u", "x:y:q"},
+		{"-u", "tok:en:"},
+		{"-u", "x:y:q"},
 	} {
 		args = append(args, "-s", "-o", os.DevNull, "-w", "%{http_code}", balancer+"/subscriptions")
 		output, err := exec.CommandContext(t.Context(), "curl", args...).Output()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type snapshot struct {
 	names    map[bus.Token]bus.ClientName
 	byDigest map[secretDigest]knownClient
 	byName   map[string][]knownClient
+	byCut    map[string][]cutSecret
 	byHeader map[secretDigest]knownClient
 }
 
@@ -56,6 +58,20 @@ type knownClient struct {
 	Client
 	*lastUse
 }
+
+// cutSecret is what a Digest client takes for the password that is given a client's credentials as
+// one text, and cuts it at the first colon, as curl does: the end of a name or of a token, if that
+// has a colon, comes before the rest.
+type cutSecret struct {
+	rest string
+	// nameLen is how long the name in the text is, 0 for a token with an empty password.
+	nameLen int
+	knownClient
+}
+
+// maxCut bounds the credentials with one beginning that are cut: each costs every request that has
+// the beginning as its user name a hash.
+const maxCut = 100
 
 // used returns a client whose token is used: to within [tokenCacheTTL], when the tokens were read.
 func (s *snapshot) used(k knownClient) Client {
@@ -125,6 +141,13 @@ func (c *tokenCache) isRoot(digest secretDigest) bool {
 	return c.rootKey != "" && subtle.ConstantTimeCompare(digest[:], c.root[:]) == 1
 }
 
+// isCutRoot reports whether a user name and the password that matches are the root key with an
+// empty password, cut at its first colon. It hides how much of the name is right.
+func (c *tokenCache) isCutRoot(name string, matches func(secret string) bool) bool {
+	beginning, end, found := strings.Cut(c.rootKey, ":")
+	return found && matches(end+":") && subtle.ConstantTimeCompare([]byte(name), []byte(beginning)) == 1
+}
+
 // mayBe reports whether a candidate may be the secret of a client with a name.
 func (c candidate) mayBe(name bus.ClientName) bool { return c.name == "" || c.name == string(name) }
 
@@ -161,8 +184,9 @@ func (c *tokenCache) lookUp(ctx context.Context, header secretDigest, candidates
 }
 
 // findNamed returns the client of a name whose token, or root key, matches. Several tokens may have
-// one name. In place of a name it takes a token, or the root key, if the empty secret matches. The
-// error is [ErrRefused], [bus.ErrUnavailable], or the context's.
+// one name. In place of a name it takes a token, or the root key, if the empty secret matches; and
+// in place of both what a [cutSecret] says. The error is [ErrRefused], [bus.ErrUnavailable], or the
+// context's.
 func (c *tokenCache) findNamed(
 	ctx context.Context, name string, matches func(secret string) bool,
 ) (Client, error) {
@@ -172,7 +196,7 @@ func (c *tokenCache) findNamed(
 		}
 		return root, nil
 	}
-	if c.isRoot(digestOf(name)) && matches("") {
+	if c.isRoot(digestOf(name)) && matches("") || c.isCutRoot(name, matches) {
 		return root, nil
 	}
 	tokens, fresh := c.read(ctx)
@@ -206,7 +230,29 @@ func (s *snapshot) match(name string, matches func(secret string) bool) (client 
 	if matches("") && isToken && err == ErrRefused {
 		return s.used(known), nil
 	}
+	if cut := s.matchCut(name, matches); cut != nil && err == ErrRefused {
+		return s.used(*cut), nil
+	}
 	return client, err
+}
+
+// matchCut returns the client whose credentials begin with a user name that ends at their first
+// colon, and go on with a password that matches; nil if there is none. As with Basic credentials, a
+// name with its token comes before a token, and the longest name counts.
+func (s *snapshot) matchCut(user string, matches func(secret string) bool) (found *knownClient) {
+	cut, longest := s.byCut[user], -1
+	if len(cut) > maxCut {
+		cut = nil
+	}
+	for i := range cut {
+		if matches(cut[i].rest) && cut[i].nameLen > longest {
+			found, longest = &cut[i].knownClient, cut[i].nameLen
+		}
+	}
+	if len(cut) == 0 {
+		matches("") // an unknown beginning takes as long as a wrong password
+	}
+	return found
 }
 
 // clientNames returns the name of every client by token. It must not be changed. The error is
@@ -291,12 +337,19 @@ func (c *tokenCache) snapshotOf(names map[bus.Token]bus.ClientName, readAt time.
 	read := &snapshot{
 		readAt: readAt, names: names,
 		byDigest: make(map[secretDigest]knownClient, len(names)), byName: make(map[string][]knownClient, len(names)),
-		byHeader: map[secretDigest]knownClient{},
+		byHeader: map[secretDigest]knownClient{}, byCut: map[string][]cutSecret{},
+	}
+	cut := func(user, password string, nameLen int, client knownClient) {
+		if beginning, end, found := strings.Cut(user, ":"); found {
+			read.byCut[beginning] = append(read.byCut[beginning], cutSecret{end + ":" + password, nameLen, client})
+		}
 	}
 	for token, name := range names {
 		client := knownClient{Client{Name: name, Token: token}, c.uses.find(token)}
 		read.byDigest[digestOf(string(token))] = client
 		read.byName[string(name)] = append(read.byName[string(name)], client)
+		cut(string(name), string(token), len(name), client)
+		cut(string(token), "", 0, client)
 	}
 	return read
 }
