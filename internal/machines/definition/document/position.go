@@ -45,6 +45,14 @@ func (d *Document) Within(v *Value, offset int) Place {
 	return Place{v.File, line + 1, 1 + utf8.RuneCount(bytes.TrimPrefix(content[lines[line]:at], byteOrderMark))}
 }
 
+// placeOf is the place of a byte of a file, which may not be UTF-8.
+func (d *Document) placeOf(file, offset int) Place {
+	before := d.files[file].Content
+	before = before[:min(offset, len(before))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return Place{file, 1 + bytes.Count(before, []byte("\n")), 1 + utf8.RuneCount(bytes.TrimPrefix(line, byteOrderMark))}
+}
+
 // byteOrderMark may begin a file, and is not a character of it.
 var byteOrderMark = []byte("\ufeff")
 

@@ -149,8 +149,11 @@ func (d *Document) refuseYAML(file int, err error) {
 		message = wrong.ContextMsg + ": " + message
 	}
 	at := Place{file, max(1, wrong.Mark.Line), max(1, wrong.Mark.Column)}
-	if wrong.Mark.Line == 0 {
-		at.Line, at.Column = max(1, wrong.ContextMark.Line), max(1, wrong.ContextMark.Column)
+	switch {
+	case wrong.Mark.Line == 0 && wrong.ContextMark.Line > 0:
+		at.Line, at.Column = wrong.ContextMark.Line, max(1, wrong.ContextMark.Column)
+	case wrong.Mark.Line == 0: // of bytes that are no characters the library only has the offset
+		at = d.placeOf(file, wrong.Mark.Index)
 	}
 	d.Refuse(at, "this is not YAML: %s", message)
 }
