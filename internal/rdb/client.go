@@ -23,8 +23,8 @@ type Options struct {
 	Connections int
 	// MinReplicas is how many replicas must confirm a [Partition.Change] before it succeeds.
 	MinReplicas int
-	// Log, if given, gets a line when Redis becomes unavailable, when it is available again, and
-	// when it refuses calls.
+	// Log, if given, gets a line when Redis becomes unavailable or a partition is held, when that
+	// ends, and when Redis refuses calls.
 	Log *slog.Logger
 }
 

@@ -25,6 +25,10 @@ func HasCode(err error, code string) bool { return state.HasCode(err, code) }
 // if the code is not known; empty if it did not.
 func Refusal(err error) string { return state.Refusal(err) }
 
+// IsHeld reports whether a call was refused because its partition is held, has come back without
+// its keys, or is on its way to another node.
+func IsHeld(err error) bool { return state.Classify(err) == state.Held }
+
 // Lacks reports whether err says that this Redis, or the proxy before it, does not know a command,
 // or does not allow it to this user.
 func Lacks(err error) bool { return HasCode(err, "NOPERM") || state.Unknown(err) }
@@ -47,7 +51,7 @@ func Wrap(what string, err error) error {
 	}
 	// A script that is missing though it was just loaded: Redis is being replaced.
 	class := state.Classify(err)
-	if class == state.Refused || class == state.Unavailable || class == state.Moved || HasCode(err, "NOSCRIPT") {
+	if class == state.Refused || class == state.Unavailable || class == state.Held || class == state.Moved || HasCode(err, "NOSCRIPT") {
 		return fmt.Errorf("%s: %w: %w", what, bus.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)

@@ -93,8 +93,8 @@ func (p *Partition) HasConfirmation() bool { return p.client.minReplicas > 0 }
 // Client is the Redis that the partition is in.
 func (p *Partition) Client() *Client { return p.client }
 
-// SteadySince is since when no call has found the partition unavailable, at the earliest since it
-// was opened.
+// SteadySince is since when no call has found the partition unavailable or held, at the earliest
+// since it was opened.
 func (p *Partition) SteadySince() time.Time { return p.state.SteadySince() }
 
 // Pipelined runs commands in one round trip. Its error is that of the first command that failed,

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,54 @@ func TestPartitionsOnOneRedis(t *testing.T) {
 			assert.Zero(t, p.Exists(ctx, p.Namespace()).Val(), "the key that scripts declare never exists")
 		}
 	})
+}
+
+// TestAHeldPartitionIsLoggedOnce has scripts be refused and reads be answered in turn, as those of
+// workers are.
+func TestAHeldPartitionIsLoggedOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx := t.Context()
+		var log rdbtest.Buffer
+		p := server.Open(t, log.LogTo).Partitions("", 1)[0]
+		require.NoError(t, p.Release(ctx))
+		require.NoError(t, write(ctx, p))
+		for range 2 {
+			_, err := p.Hold(ctx, 0)
+			require.NoError(t, err)
+			for range 3 {
+				assert.ErrorIs(t, write(ctx, p), bus.ErrUnavailable)
+				assert.Equal(t, 1, count(t, p), "reads are answered")
+				require.NoError(t, server.Raw.ScriptFlush(ctx).Err()) // then EVALSHA is answered before the guard looks
+			}
+			_, err = p.Hold(ctx, 0) // it sends a script without the guard
+			require.NoError(t, err)
+			require.NoError(t, p.Release(ctx))
+			assert.Equal(t, 1, count(t, p))
+			assert.Regexp(t, `^[^\n]*level=ERROR msg="partition held or moving, retrying" error="CLOSED [^\n]*\n$`, log.String())
+			require.NoError(t, write(ctx, p))
+			require.NoError(t, write(ctx, p))
+			assert.Regexp(t, `^[^\n]*ERROR[^\n]*\n[^\n]*level=INFO msg="partition open again"\n$`, log.String())
+			log.Reset()
+			require.NoError(t, p.Set(ctx, p.Namespace()+"count", 1, 0).Err())
+		}
+	})
+}
+
+// TestAPartitionThatComesBackWithoutKeys answers again, and is held from then on.
+func TestAPartitionThatComesBackWithoutKeys(t *testing.T) {
+	var log rdbtest.Buffer
+	server := rdbtest.Real(t)
+	p := server.Open(t, log.LogTo).Partitions("", 1)[0]
+	require.NoError(t, p.Release(t.Context()))
+	require.NoError(t, write(t.Context(), p))
+	server.Kill(t)
+	require.ErrorIs(t, write(t.Context(), p), bus.ErrUnavailable)
+	server.Restart(t)
+	require.Eventually(t, func() bool {
+		return assert.ErrorIs(t, write(t.Context(), p), bus.ErrUnavailable) && p.Exists(t.Context(), "x").Err() == nil &&
+			strings.Contains(log.String(), "partition held")
+	}, time.Minute, time.Millisecond)
+	assert.Regexp(t, `^[^\n]*redis unavailable[^\n]*\n[^\n]*redis available again\"\n[^\n]*partition held or moving[^\n]*\n$`, log.String())
 }
 
 // TestScriptsAreSentInOnePlace reads all of our code: a script that is sent from elsewhere may be

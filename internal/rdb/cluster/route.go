@@ -40,7 +40,7 @@ func (r route) follow(ctx context.Context, run func(*Node) (elsewhere string, er
 func (r route) learn(err error, from string) {
 	if address, moved := redis.IsMovedError(err); moved {
 		_, _ = r.cluster.Moved(r.slot, address, from)
-	} else if state.Classify(err) == state.Unavailable || redis.IsReadOnlyError(err) {
+	} else if class := state.Classify(err); class == state.Unavailable || class == state.Held || redis.IsReadOnlyError(err) {
 		r.cluster.Suspect()
 	}
 }

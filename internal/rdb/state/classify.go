@@ -25,6 +25,9 @@ const (
 	// does not allow them to this user. So is whatever else it answers that is no mistake of the
 	// call: providers and proxies have errors of their own, such as limits of requests.
 	Refused
+	// Held: it works, but the partition is held, has come back without its keys, or is on its way to
+	// another node. Scripts are refused; other calls may be answered.
+	Held
 	// Unavailable: it cannot be reached, or is not ready for any call.
 	Unavailable
 )
@@ -38,10 +41,10 @@ const aborted = "EXECABORT"
 
 var (
 	// unready are codes too. UNBLOCKED ends a wait when Redis becomes a replica.
-	unready = []string{"LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY",
+	unready = []string{"LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "BUSY",
 		"NOAUTH", "WRONGPASS", "max number of clients"}
-	// elsewhere: a partition of a cluster is on its way to another node, or held.
-	elsewhere = []string{"ASK", "CLOSED"}
+	// holds: a partition of a cluster is on its way to another node, or held.
+	holds = []string{"ASK", "TRYAGAIN", "CLOSED"}
 )
 
 // mistakes are parts of error replies of which only the call, or the key that it meets, can be the
@@ -75,8 +78,8 @@ func Classify(err error) Class {
 	switch {
 	case begins("MOVED"):
 		return Moved
-	case slices.ContainsFunc(elsewhere, begins):
-		return Unavailable
+	case slices.ContainsFunc(holds, begins):
+		return Held
 	case slices.ContainsFunc(refusals, has):
 		return Refused
 	case slices.ContainsFunc(unready, has):

@@ -20,9 +20,9 @@ func (reply) RedisError()     {}
 func TestClassify(t *testing.T) {
 	for err, want := range map[error]state.Class{
 		nil: state.Answered, redis.Nil: state.Answered, reply("WRONGTYPE x"): state.Answered, reply("ERR TASK 12"): state.Refused,
-		reply("MOVED 42 a:1"): state.Moved, reply("ASK 42 a:1"): state.Unavailable, reply("CLOSED the partition"): state.Unavailable,
+		reply("MOVED 42 a:1"): state.Moved, reply("ASK 42 a:1"): state.Held, reply("CLOSED the partition"): state.Held,
 		reply("READONLY You"): state.Refused, reply("ERR Error running script: OOM command"): state.Refused,
-		state.ErrUnconfirmed: state.Refused, reply("CLUSTERDOWN x"): state.Unavailable, reply("TRYAGAIN x"): state.Unavailable,
+		state.ErrUnconfirmed: state.Refused, reply("CLUSTERDOWN x"): state.Unavailable, reply("TRYAGAIN x"): state.Held,
 		context.Canceled: state.Abandoned, redis.ErrClosed: state.Abandoned, errors.New("EOF"): state.Unavailable,
 	} {
 		assert.Equal(t, want, state.Classify(err), err)

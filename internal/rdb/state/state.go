@@ -15,10 +15,11 @@ import (
 )
 
 // Connection observes the result of every command, and logs when Redis becomes unavailable and
-// when it is available again. It is a [redis.Hook] of every connection.
+// when it is available again, and likewise whether the partition is held. It is a [redis.Hook] of
+// every connection.
 type Connection struct {
-	log  *slog.Logger
-	down atomic.Bool
+	log        *slog.Logger
+	down, held atomic.Bool
 	// In ms since the Unix epoch.
 	lastRefusal, backAt atomic.Int64
 	lastUnavailable     atomic.Pointer[time.Time]
@@ -36,8 +37,8 @@ func (s *Connection) noteUnavailable() {
 	s.lastUnavailable.Store(&now)
 }
 
-// SteadySince is since when no call has found Redis unavailable, by the host's clock as it is set
-// now: it may have been wrong then.
+// SteadySince is since when no call has found Redis unavailable or the partition held, by the
+// host's clock as it is set now: it may have been wrong then.
 func (s *Connection) SteadySince() time.Time {
 	now := time.Now()
 	return now.Add(-now.Sub(*s.lastUnavailable.Load()))
@@ -55,9 +56,12 @@ func (s *Connection) Observe(err error) {
 	now := time.Now().UnixMilli()
 	switch Classify(err) {
 	case Answered:
-		if s.down.CompareAndSwap(true, false) {
-			s.backAt.Store(now)
-			s.log.Info("redis available again")
+		s.noteAvailable(now)
+	case Held:
+		s.noteUnavailable()
+		s.noteAvailable(now)
+		if s.held.CompareAndSwap(false, true) {
+			s.log.Error("partition held or moving, retrying", "error", err)
 		}
 	case Unavailable:
 		s.noteUnavailable()
@@ -69,6 +73,25 @@ func (s *Connection) Observe(err error) {
 			s.log.Error("redis refuses calls", "error", err)
 		}
 	case Abandoned, Moved:
+	}
+}
+
+// noteAvailable notes that Redis answers, at a time in ms since the Unix epoch.
+func (s *Connection) noteAvailable(now int64) {
+	if s.down.CompareAndSwap(true, false) {
+		s.backAt.Store(now)
+		s.log.Info("redis available again")
+	}
+}
+
+// observeScripts notes that the partition is held no more if a script has run. No other command
+// says so: reads are answered while a partition is held. EVAL is sent without the guard.
+func (s *Connection) observeScripts(cmds ...redis.Cmder) {
+	hasRun := func(cmd redis.Cmder) bool {
+		return cmd.Name() == "evalsha" && Classify(cmd.Err()) == Answered && !HasCode(cmd.Err(), "NOSCRIPT")
+	}
+	if s.held.Load() && slices.ContainsFunc(cmds, hasRun) && s.held.CompareAndSwap(true, false) {
+		s.log.Info("partition open again")
 	}
 }
 
@@ -102,6 +125,7 @@ func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if !isOptional(cmd, err) {
 			s.observeCall(ctx, err)
 		}
+		s.observeScripts(cmd)
 		return err
 	}
 }
@@ -159,6 +183,7 @@ func (s *Connection) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 		if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return isOptional(cmd, err) }) {
 			s.observeCall(ctx, err)
 		}
+		s.observeScripts(cmds...)
 		return err
 	}
 }

@@ -145,7 +145,8 @@ func (e *logEntry) isExplained(why faults) bool {
 	if strings.Contains(e.Msg, "too late") {
 		return why.failedOver("", e.Time.Add(-chaosTimeout-callTimeout-completeMargin), e.Time)
 	}
-	return e.Level != "ERROR" || strings.HasPrefix(e.Msg, "redis unavailable, retrying") || e.Error == state.ErrUnconfirmed.Error()
+	isAway := e.Msg == "partition held or moving, retrying" || strings.HasPrefix(e.Msg, "redis unavailable, retrying")
+	return e.Level != "ERROR" || isAway || e.Error == state.ErrUnconfirmed.Error()
 }
 
 // requireEmptyRedis requires that every event was stored once, and that nothing is left.
