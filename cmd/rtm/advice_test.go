@@ -14,6 +14,8 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/verdict"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 )
 
 // adviceMachine is one with a label, of which the advice is.
@@ -44,6 +46,9 @@ func TestWhatTheBusAdvisesRuns(t *testing.T) {
 		require.Equal(t, app.ExitOK, status, said)
 	}
 	s := newShell(t, b)
+	partitions, divided := *s, rdbtest.Embedded(t)
+	partitions.redisURL = "redis+cluster://" + strings.TrimPrefix(divided.PatientURL(), "redis://")
+	require.NoError(t, stores.Create(t.Context(), divided.Open(t), "", 12))
 	texts := []string{adviceOfTheOverview()}
 	alerts, err := os.ReadFile("../../examples/alerts.yaml")
 	require.NoError(t, err)
@@ -51,16 +56,20 @@ func TestWhatTheBusAdvisesRuns(t *testing.T) {
 		"{{ $labels.machine }}", "trial", "{{ $labels.subscriber }}", "shop", "{{ $labels.job_type }}", "mail").Replace(strings.Join(strings.Fields(string(alerts)), " ")))
 	ran := 0
 	for _, command := range regexp.MustCompile("`rtm ([^`]*)`").FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
-		s.run(t, rootKey, command[0], "", "NAME", "ann")
+		of := s
+		if strings.HasPrefix(command[1], "cluster ") {
+			of = &partitions
+		}
+		of.run(t, rootKey, command[0], "", "NAME", "ann")
 		ran++
 	}
-	assert.Greater(t, ran, 8)
+	assert.Greater(t, ran, 12)
 }
 
 // adviceOfTheOverview is what it says of a bus with all problems for which it names a command.
 func adviceOfTheOverview() (text string) {
 	s := overview.Sample{
-		At: time.Now(), Lost: &bus.DataLoss{Kind: bus.DataEmpty}, Damaged: []string{"x"},
+		At: time.Now(), Lost: &bus.DataLoss{Kind: bus.DataEmpty}, Damaged: []string{"x"}, Held: []int{4, 7}, Away: []int{5},
 		Subscribers: []overview.SubscriberState{{Name: "shop", Dead: 3, Health: 100}},
 		Machines:    []overview.MachineState{{Name: "trial", Errored: 1}},
 	}

@@ -34,7 +34,7 @@ Redis is the one of the environment, as for the daemons, unless flags say otherw
 			if replicas < 0 {
 				return wrongFlag("replicas", "0 or more")
 			}
-			return redis.runOnPartition(cmd, args[0], func(config app.Config, status clusterstatus.Status, p *rdb.Partition) error {
+			return redis.runOnPartitions(cmd, args, func(config app.Config, status clusterstatus.Status, p *rdb.Partition) error {
 				wanted := replicas
 				if !cmd.Flags().Changed("replicas") {
 					wanted = max(config.MinReplicas, connectedReplicas(status, p))
@@ -77,18 +77,18 @@ func newClusterReleaseCommand() *cobra.Command {
 	var redis redisFlags
 	var force bool
 	command := &cobra.Command{
-		Use:   "release PARTITION",
-		Short: "have a partition that is held be used again",
-		Long: `Have a partition that is held, or has come back without its keys, be used again. It is refused while the slot of the
+		Use:   "release PARTITION...",
+		Short: "have partitions that are held be used again",
+		Long: `Have partitions that are held, or have come back without their keys, be used again. It is refused while the slot of a
 partition is on its way to another node: what is used with a part of its keys elsewhere is damaged. End the move first;
 after a failover in the middle of it, redis-cli --cluster fix does. While a master does not say what is on its way to it,
-only --force releases the partition.
+only --force releases a partition. After a loss of keys, run rtm doctor --fix then.
 
 Redis is the one of the environment, as for the daemons, unless flags say otherwise.`,
-		Example: "  rtm cluster release 7\n  rtm cluster release 7 --redis-url redis+cluster://localhost:7000",
-		Args:    arguments(1, 1),
+		Example: "  rtm cluster release 7\n  rtm cluster release 4 7 --redis-url redis+cluster://localhost:7000",
+		Args:    arguments(1, rdb.MaxPartitions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return redis.runOnPartition(cmd, args[0], func(_ app.Config, status clusterstatus.Status, p *rdb.Partition) error {
+			return redis.runOnPartitions(cmd, args, func(_ app.Config, status clusterstatus.Status, p *rdb.Partition) error {
 				return release(cmd, status, p, force)
 			})
 		},
@@ -115,8 +115,9 @@ func release(cmd *cobra.Command, status clusterstatus.Status, p *rdb.Partition, 
 	return nil
 }
 
-// runOnPartition calls a function with the partition of a number, and the status of its bus.
-func (f *redisFlags) runOnPartition(cmd *cobra.Command, number string, do func(app.Config, clusterstatus.Status, *rdb.Partition) error) error {
+// runOnPartitions calls a function with each partition of some numbers, and the status of their
+// bus, until it fails.
+func (f *redisFlags) runOnPartitions(cmd *cobra.Command, numbers []string, do func(app.Config, clusterstatus.Status, *rdb.Partition) error) error {
 	config, err := f.clusterConfig(cmd)
 	if err != nil {
 		return err
@@ -126,11 +127,20 @@ func (f *redisFlags) runOnPartition(cmd *cobra.Command, number string, do func(a
 		return err
 	}
 	defer redis.Close()
-	at, err := partitionArg(number, len(partitions))
-	if err != nil {
-		return err
+	var chosen rdb.Partitions
+	for _, number := range numbers {
+		at, err := partitionArg(number, len(partitions))
+		if err != nil {
+			return err
+		}
+		chosen = append(chosen, partitions[at])
 	}
-	err = do(config, clusterstatus.Read(cmd.Context(), config.RedisURL, partitions), partitions[at])
+	status := clusterstatus.Read(cmd.Context(), config.RedisURL, partitions)
+	for _, p := range chosen {
+		if err = do(config, status, p); err != nil {
+			break
+		}
+	}
 	if cmd.Context().Err() != nil {
 		return errors.New("stopped; `rtm cluster status` shows what has become of the partition")
 	}

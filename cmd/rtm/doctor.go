@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -31,7 +32,8 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Read a bus's Redis, in small slices, and print what is inconsistent: batches without jobs, jobs without
 batches, wrong gauges, leftovers of deleted subscribers. With --fix repair it. The bus may run meanwhile.
 
-That Redis has lost data, as the processes of the bus notice, is an error until --accept-loss acknowledges it.
+That Redis has lost data, as the processes of the bus notice, is an error until --accept-loss acknowledges it. That is
+refused while a partition is held, or has come back without its keys: see rtm cluster release.
 
 The namespace must be the bus's own. Unknown keys are printed and skipped; everything else is taken to be the bus's,
 and repaired.
@@ -99,6 +101,9 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 		return err
 	}
 	defer redis.Close()
+	if err := d.refuseHeld(ctx, partitions); err != nil {
+		return err
+	}
 	var all []*store.Store
 	for _, p := range partitions {
 		if err := d.acceptLoss(ctx, p); err != nil {
@@ -118,6 +123,29 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 		return errUnsound
 	}
 	return nil
+}
+
+// refuseHeld fails if a loss is to be acknowledged and partitions are held: the problem would seem
+// to be over, and they go on refusing publishes.
+func (d *examination) refuseHeld(ctx context.Context, partitions rdb.Partitions) error {
+	var held []string
+	for _, p := range partitions {
+		if !d.accept {
+			return nil
+		}
+		is, err := p.IsHeld(ctx)
+		if err != nil {
+			return err
+		}
+		if is {
+			held = append(held, strconv.Itoa(int(p.Number())))
+		}
+	}
+	if held == nil {
+		return nil
+	}
+	return fmt.Errorf("the loss was not acknowledged, because partitions are held, or came back without their keys: %s; "+
+		"run rtm cluster release %s first, then rtm doctor --fix, then this again", strings.Join(held, ", "), strings.Join(held, " "))
 }
 
 // acceptLoss acknowledges that a partition has lost data, if it is to.

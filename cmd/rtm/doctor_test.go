@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
@@ -254,8 +257,27 @@ func TestDoctorOnABusWithPartitions(t *testing.T) {
 	require.NoError(t, err)
 	stdout, err = examine(examination{fix: true})
 	require.ErrorIs(t, err, errUnsound)
-	assert.Contains(t, stdout, fmt.Sprintf("%v partition: is missing: the partition is held, and was not examined [skipped]\n", own.Number()))
+	assert.Contains(t, stdout, fmt.Sprintf("%v partition: is missing: the partition is held, or came back without its keys, and was not examined; "+
+		"unless its slot is moving, run: rtm cluster release %[1]d [skipped]\n", own.Number()))
 	assert.Contains(t, stdout, "0 repaired, 0 that --fix repairs, 1 skipped.")
+
+	_, err = home.Hold(ctx, 0)
+	require.NoError(t, err)
+	lost := all.All()[0].Partition()
+	require.NoError(t, lost.HSet(ctx, lost.Namespace()+rdb.IdentityKey, "lost", "empty").Err())
+	held := []int{int(home.Number()), int(own.Number())}
+	slices.Sort(held)
+	_, err = examine(examination{accept: true})
+	require.EqualError(t, err, fmt.Sprintf("the loss was not acknowledged, because partitions are held, or came back without their keys: %d, %d; "+
+		"run rtm cluster release %[1]d %[2]d first, then rtm doctor --fix, then this again", held[0], held[1]))
+	loss, err := lost.Loss(ctx)
+	require.NoError(t, err)
+	assert.NotNil(t, loss)
+	status, stdout, stderr := runCluster(t, "release", strconv.Itoa(held[0]), strconv.Itoa(held[1]), "--redis-url", c.URL, "--namespace", "rm:")
+	require.Equal(t, app.ExitOK, status, stderr)
+	assert.Equal(t, 2, strings.Count(stdout, " is open.\n"))
+	_, err = examine(examination{accept: true})
+	require.NoError(t, err)
 }
 
 func TestDoctorWithoutRedis(t *testing.T) {

@@ -24,11 +24,11 @@ import (
 // shell runs commands as they are printed, in a shell that has a bus and a token, and a Redis.
 type shell struct {
 	*testBus
-	directory string
+	directory, redisURL string
 }
 
 func newShell(t *testing.T, b *testBus) *shell {
-	return &shell{b, installRtm(t)}
+	return &shell{b, installRtm(t), b.redis.PatientURL()}
 }
 
 // run cuts the command out of a text that begins as given, replaces placeholders, and runs it.
@@ -41,7 +41,7 @@ func (s *shell) run(t *testing.T, token, text, begins string, placeholders ...st
 	command = "rtm " + begins + strings.NewReplacer(placeholders...).Replace(command)
 	shell := exec.CommandContext(t.Context(), "sh", "-c", command)
 	shell.Env = append(os.Environ(), "PATH="+s.directory+":"+os.Getenv("PATH"), "HOME="+s.directory,
-		"ROUTEMASTER_BUS="+s.url, "ROUTEMASTER_TOKEN="+token, "ROUTEMASTER_REDIS_URL="+s.redis.PatientURL(), "ROUTEMASTER_ROOT_KEY="+rootKey)
+		"ROUTEMASTER_BUS="+s.url, "ROUTEMASTER_TOKEN="+token, "ROUTEMASTER_REDIS_URL="+s.redisURL, "ROUTEMASTER_ROOT_KEY="+rootKey)
 	var out, failures bytes.Buffer
 	shell.Stdout, shell.Stderr = &out, &failures
 	require.NoError(t, shell.Run(), "%s: %s%s", command, out.String(), failures.String())

@@ -91,7 +91,8 @@ func TestPartitionsThatAreHeld(t *testing.T) {
 			require.NoError(t, p.All[1].Rename(p.ctx, p.key(1, key), "aside "+key).Err())
 		}
 		before := dump(t, server.Raw)
-		const isHeld = `01 partition: is missing: the partition is held, and was not examined []`
+		const isHeld = `01 partition: is missing: the partition is held, or came back without its keys, and was not examined; ` +
+			`unless its slot is moving, run: rtm cluster release 1 []`
 		assert.Equal(t, []string{isHeld}, p.examine(false))
 		assert.Equal(t, []string{isHeld}, p.examine(true))
 		assert.Equal(t, before, dump(t, server.Raw))

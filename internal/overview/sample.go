@@ -14,6 +14,9 @@ type Sample struct {
 	At time.Time
 	// Redis is why it could not be read, in words; empty if it could. Then all but At is missing.
 	Redis string
+	// Held are the numbers of the partitions that are held, have come back without their keys or are
+	// on their way to another node, so scripts are refused there; Away are those that do not answer.
+	Held, Away []int
 	// Refuses is the code with which Redis refuses to write, such as OOM or READONLY; empty if it
 	// writes, or if that is not known.
 	Refuses string

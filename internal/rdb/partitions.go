@@ -68,12 +68,19 @@ func (p *Partition) Release(ctx context.Context) error {
 // from one that is held, or has come back without its keys, may not be all. A bus without
 // partitions is asked nothing.
 func (p *Partition) RequireOpen(ctx context.Context) error {
-	if !p.IsOneOfSeveral() {
-		return nil
-	}
-	there, err := p.Exists(ctx, p.namespace+PartitionKey).Result()
-	if err == nil && there == 0 {
+	held, err := p.IsHeld(ctx)
+	if held {
 		return bus.ErrUnavailable
 	}
-	return Wrap("look at the partition", err)
+	return err
+}
+
+// IsHeld reports whether the partition is held, or has come back without its keys. It fails with
+// [bus.ErrUnavailable]. A bus without partitions is asked nothing.
+func (p *Partition) IsHeld(ctx context.Context) (bool, error) {
+	if !p.IsOneOfSeveral() {
+		return false, nil
+	}
+	there, err := p.Exists(ctx, p.namespace+PartitionKey).Result()
+	return err == nil && there == 0, Wrap("look at the partition", err)
 }

@@ -17,6 +17,8 @@ import (
 // draft is a sample that is being taken. It has what its subscribers are made from.
 type draft struct {
 	overview.Sample
+	// held is whether the partition is held, or on its way to another node.
+	held bool
 	// node is the Redis server whose memory it has.
 	node     string
 	backlogs []stats.Backlog
@@ -38,7 +40,16 @@ func (d *draft) hasDamage() bool {
 // merge makes one of the drafts of all partitions, by number. A partition of which a part could not
 // be read is unread as such: what is known of the others is shown.
 func merge(drafts []*draft) *draft {
+	var held, away []int
+	for i, d := range drafts {
+		if d.held {
+			held = append(held, i)
+		} else if d.Redis != "" {
+			away = append(away, i)
+		}
+	}
 	if len(drafts) == 1 {
+		drafts[0].Held = held
 		return drafts[0]
 	}
 	var all *draft
@@ -67,7 +78,7 @@ func merge(drafts []*draft) *draft {
 	if all == nil {
 		return drafts[0]
 	}
-	all.Unread = unread
+	all.Unread, all.Held, all.Away = unread, held, away
 	if len(nodes) > 1 {
 		all.Memory.Node, all.Memory.Nodes = all.node, len(nodes)
 	}

@@ -2,6 +2,7 @@ package samples
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,7 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 	assert.Empty(t, sample.Redis)
 	const why = "Redis is unavailable, or refuses calls"
 	assert.Equal(t, []overview.Unread{{Part: "partition 01", Why: why}}, sample.Unread)
+	assert.Equal(t, []int{1}, sample.Away)
 	left := len(sample.Subscribers)
 	assert.Greater(t, left, 0)
 	assert.Less(t, left, 12)
@@ -86,9 +88,48 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 		assert.True(t, sample.Lacks(part), part)
 	}
 	assert.Less(t, len(sample.Subscribers), left)
+	assert.Equal(t, []int{0, 1}, sample.Away)
+	assert.Empty(t, sample.Held)
 
 	servers[2].Kill(t)
 	assert.Equal(t, why, c.Collect(t.Context()).Redis)
+}
+
+// TestAPartitionThatIsHeld is read all the same, but the figures have a problem. So it is with one
+// that has come back without its keys.
+func TestAPartitionThatIsHeld(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		p := storetest.NewPartitions(t, f.server.Open(t))
+		token := p.TokenIn(1)
+		require.NoError(t, p.PutToken(t.Context(), token, "shop"))
+		require.NoError(t, p.Subscribe(t.Context(), token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, p.Now()))
+		live := NewLive(f.collectorOf(p.Data...))
+		problems := func() (titles []string) {
+			f.at = f.at.Add(knownTTL)
+			figures := live.Figures(t.Context())
+			assert.Empty(t, figures.Unread)
+			for _, p := range figures.Problems {
+				if strings.HasPrefix(p.Rule, "partition-") {
+					titles = append(titles, p.Rule+": "+p.Title)
+				}
+			}
+			return titles
+		}
+		assert.Empty(t, problems())
+		_, err := p.All[1].Hold(t.Context(), 0)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"partition-held: Partition 1 is held."}, problems())
+		assert.Len(t, live.Figures(t.Context()).Subscribers, 1)
+		require.NoError(t, f.server.Raw.FlushAll(t.Context()).Err())
+		assert.Equal(t, []string{"partition-held: Partitions 0, 1, 2 are held."}, problems())
+		for _, one := range p.All {
+			require.NoError(t, one.Release(t.Context()))
+		}
+		assert.Empty(t, problems())
+
+		sole := f.server.Open(t).Partitions("sole:", 1)[0]
+		assert.Equal(t, []int{0}, f.collectorOf(storetest.OpenOn(sole)).Collect(t.Context()).Held)
+	})
 }
 
 // TestTheFullestNode is the one nearest to its high mark. A node that is away has no memory.

@@ -29,7 +29,10 @@ type partition struct {
 func (p *partition) collect(ctx context.Context, timed bool) *draft {
 	d := &draft{}
 	if err := p.bounded(ctx, func(ctx context.Context) error { return p.ping(ctx, d) }); err != nil {
-		return &draft{Sample: overview.Sample{At: p.clock(p.now().Add(-p.ahead)), Redis: explain(err)}}
+		return &draft{
+			Sample: overview.Sample{At: p.clock(p.now().Add(-p.ahead)), Redis: explain(err)},
+			held:   rdb.IsHeld(err),
+		}
 	}
 	p.known.forget(d.At)
 	p.read(ctx, d,
@@ -47,7 +50,8 @@ func (p *partition) collect(ctx context.Context, timed bool) *draft {
 }
 
 // ping asks Redis for its time, and whether it takes writes: it may answer reads, and refuse each
-// publish. The write changes nothing: it appends to a list that is never there.
+// publish. The write changes nothing: it appends to a list that is never there. Nor is it refused
+// where scripts are, so it asks whether the partition is held, too.
 func (p *partition) ping(ctx context.Context, d *draft) error {
 	var clock rdb.Reply[time.Time]
 	var write rdb.Reply[int64]
@@ -67,7 +71,9 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 	if err := write.Err(); d.Refuses == "" && !rdb.Answered(err) {
 		return rdb.Wrap("ping", err)
 	}
-	return nil
+	held, err := p.redis.IsHeld(ctx)
+	d.held = held
+	return err
 }
 
 func (p *partition) readMemory(ctx context.Context, d *draft) error {

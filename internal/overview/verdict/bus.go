@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,6 +58,44 @@ func dataLost(j *judge, _ rule) []overview.Problem {
 			Since: overview.Time{Time: lost.FoundAt},
 		}
 	})
+}
+
+func partitionAway(j *judge, _ rule) []overview.Problem {
+	return one(len(j.sample.Away) > 0, func() overview.Problem {
+		return overview.Problem{
+			Title: partitions(j.sample.Away) + " away.",
+			Detail: sentences("Redis does not answer there. Publishes to topics there get 503, and nothing is delivered from there.",
+				"`rtm cluster status` names the nodes. Start them, or have replicas take over: web and workers go on by themselves."),
+		}
+	})
+}
+
+func partitionHeld(j *judge, _ rule) []overview.Problem {
+	return one(len(j.sample.Held) > 0, func() overview.Problem {
+		return overview.Problem{
+			Title: partitions(j.sample.Held) + " held.",
+			Detail: sentences("Publishes to topics there get 503, and nothing is delivered from there.",
+				"An operator holds it for a move, its slot is moving, or its node came back without its keys: `rtm cluster status` says which.",
+				"When no slot is moving, have it used again: `rtm cluster release "+numbers(j.sample.Held, " ")+"`.",
+				"If keys are lost, then run `rtm doctor --fix`."),
+		}
+	})
+}
+
+// partitions begins a sentence: Partition 4 is, Partitions 4, 7 are.
+func partitions(all []int) string {
+	if len(all) == 1 {
+		return "Partition " + numbers(all, "") + " is"
+	}
+	return "Partitions " + numbers(all, ", ") + " are"
+}
+
+func numbers(all []int, between string) string {
+	var texts []string
+	for _, n := range all {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return strings.Join(texts, between)
 }
 
 func notDurable(j *judge, _ rule) []overview.Problem {

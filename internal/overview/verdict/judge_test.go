@@ -207,6 +207,12 @@ func TestProblemsOfTheBus(t *testing.T) {
 			"It was restored from a backup, or a replica that lagged behind was promoted. Restore a backup if you have one. " +
 			"Then acknowledge it: `rtm doctor --accept-loss`.", agoTime(30), nil,
 			func(s *overview.Sample) { s.Lost = &bus.DataLoss{Kind: bus.DataOlder, FoundAt: agoTime(30).Time} }},
+		{"partition-away", "Redis does not answer there. Publishes to topics there get 503, and nothing is delivered from there. " +
+			"`rtm cluster status` names the nodes. Start them, or have replicas take over: web and workers go on by themselves.", overview.Time{}, nil,
+			func(s *overview.Sample) { s.Away = []int{4} }},
+		{"partition-held", "Publishes to topics there get 503, and nothing is delivered from there. An operator holds it for a move, its slot is moving, " +
+			"or its node came back without its keys: `rtm cluster status` says which. When no slot is moving, have it used again: " +
+			"`rtm cluster release 4 7`. If keys are lost, then run `rtm doctor --fix`.", overview.Time{}, nil, func(s *overview.Sample) { s.Held = []int{4, 7} }},
 		{"not-durable", "It keeps nothing. It evicts.", overview.Time{}, nil, func(s *overview.Sample) { s.Risks = []string{"It keeps nothing.", "It evicts."} }},
 		{"worker-died", "4 threads did not report for 30 s, in the last 15 min. The bus has put their jobs back into the queue. " +
 			"Events may have been delivered twice.", agoTime(10), []part{{1, point{overview.Scrubbed: 4}}, {59, point{}}}, nil},

@@ -41,6 +41,8 @@ const (
 var rules = []rule{
 	{Name: "redis-unavailable", Severity: overview.Critical, Alert: "RoutemasterRedisUnavailable", find: redisUnavailable},
 	{Name: "data-lost", Severity: overview.Critical, Alert: "RoutemasterDataLost", find: dataLost},
+	{Name: "partition-away", Severity: overview.Critical, Alert: "RoutemasterPartitionDown", find: partitionAway},
+	{Name: "partition-held", Severity: overview.Critical, Alert: "RoutemasterPartitionDown", find: partitionHeld},
 	{Name: "redis-full", Severity: overview.Critical, find: redisFull},
 	{Name: "redis-refuses", Severity: overview.Critical, find: redisRefuses},
 	{Name: "no-worker", Severity: overview.Critical, find: noWorker},
