@@ -137,6 +137,21 @@ func TestPartitionsOnACluster(t *testing.T) {
 		assert.Len(t, seen, keys)
 		c.Move(t, p, c.Nodes[2]).End(t)
 	})
+	t.Run("that a partition moves is logged once, though what has not moved is read", func(t *testing.T) {
+		var log rdbtest.Buffer
+		p := c.Open(t, log.LogTo).Partitions("", masters)[2]
+		before := count(t, p)
+		move := c.Move(t, p, c.Nodes[0])
+		for range 3 {
+			assert.ErrorIs(t, write(ctx, p), bus.ErrUnavailable)
+			assert.Equal(t, before, count(t, p))
+		}
+		assert.Regexp(t, `^[^\n]*level=ERROR msg="partition held or moving, retrying" partition=2/3 error="ASK [^\n]*\n$`, log.String())
+		move.End(t)
+		require.NoError(t, write(ctx, p))
+		assert.Regexp(t, `^[^\n]*ERROR[^\n]*\n[^\n]*level=INFO msg="partition open again" partition=2/3\n$`, log.String())
+		c.Move(t, p, c.Nodes[2]).End(t)
+	})
 	t.Run("a user with a password, on all kinds of connections", func(t *testing.T) {
 		for _, node := range c.Nodes {
 			rule := append([]any{"acl", "setuser", "bus", "on", ">secret"}, words(rdbtest.Rights)...)
