@@ -233,4 +233,12 @@ func TestABusStartsWithoutMostNodes(t *testing.T) {
 		return err == nil && status == http.StatusOK
 	}, bustest.WaitTimeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return len(subscriber.Numbers()) > 0 }, bustest.WaitTimeout, time.Millisecond)
+
+	_, err := there.Hold(t.Context(), 0)
+	require.NoError(t, err)
+	for _, rule := range []string{"partition-away", "partition-held"} {
+		require.Eventually(t, func() bool {
+			return strings.Contains(b.Call(bustest.RootKey, "GET", "/overview", "", http.StatusOK), `"rule":"`+rule+`"`)
+		}, bustest.WaitTimeout, 10*time.Millisecond, rule)
+	}
 }
