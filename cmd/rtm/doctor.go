@@ -145,7 +145,7 @@ func (d *examination) refuseHeld(ctx context.Context, partitions rdb.Partitions)
 		return nil
 	}
 	return fmt.Errorf("the loss was not acknowledged, because partitions are held, or came back without their keys: %s; "+
-		"run rtm cluster release %s first, then rtm doctor --fix, then this again", strings.Join(held, ", "), strings.Join(held, " "))
+		"run `rtm cluster release %s` first, then `rtm doctor --fix`, then this again", strings.Join(held, ", "), strings.Join(held, " "))
 }
 
 // acceptLoss acknowledges that a partition has lost data, if it is to.

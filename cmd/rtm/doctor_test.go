@@ -258,7 +258,7 @@ func TestDoctorOnABusWithPartitions(t *testing.T) {
 	stdout, err = examine(examination{fix: true})
 	require.ErrorIs(t, err, errUnsound)
 	assert.Contains(t, stdout, fmt.Sprintf("%v partition: is missing: the partition is held, or came back without its keys, and was not examined; "+
-		"unless its slot is moving, run: rtm cluster release %[1]d [skipped]\n", own.Number()))
+		"unless its slot is moving, run `rtm cluster release %[1]d` [skipped]\n", own.Number()))
 	assert.Contains(t, stdout, "0 repaired, 0 that --fix repairs, 1 skipped.")
 
 	_, err = home.Hold(ctx, 0)
@@ -269,7 +269,7 @@ func TestDoctorOnABusWithPartitions(t *testing.T) {
 	slices.Sort(held)
 	_, err = examine(examination{accept: true})
 	require.EqualError(t, err, fmt.Sprintf("the loss was not acknowledged, because partitions are held, or came back without their keys: %d, %d; "+
-		"run rtm cluster release %[1]d %[2]d first, then rtm doctor --fix, then this again", held[0], held[1]))
+		"run `rtm cluster release %[1]d %[2]d` first, then `rtm doctor --fix`, then this again", held[0], held[1]))
 	loss, err := lost.Loss(ctx)
 	require.NoError(t, err)
 	assert.NotNil(t, loss)

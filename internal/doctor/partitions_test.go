@@ -92,7 +92,7 @@ func TestPartitionsThatAreHeld(t *testing.T) {
 		}
 		before := dump(t, server.Raw)
 		const isHeld = `01 partition: is missing: the partition is held, or came back without its keys, and was not examined; ` +
-			`unless its slot is moving, run: rtm cluster release 1 []`
+			"unless its slot is moving, run `rtm cluster release 1` []"
 		assert.Equal(t, []string{isHeld}, p.examine(false))
 		assert.Equal(t, []string{isHeld}, p.examine(true))
 		assert.Equal(t, before, dump(t, server.Raw))

@@ -35,7 +35,7 @@ func IsOpen(ctx context.Context, e *exam.Examination) (bool, error) {
 	switch {
 	case errors.Is(err, rdb.Nil):
 		e.Report(relay.Partition(), "", "is missing: the partition is held, or came back without its keys, and was not examined; "+
-			"unless its slot is moving, run: rtm cluster release %d", e.Redis.Number())
+			"unless its slot is moving, run `rtm cluster release %d`", e.Redis.Number())
 		return false, nil
 	case rdb.IsWrongType(err): // which is found with the other types
 		return true, nil
