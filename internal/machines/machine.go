@@ -21,6 +21,9 @@ type (
 type Definitions struct {
 	// Version counts the changes of the definitions in Redis, from 1; 0 if they are not from there.
 	Version int64
+	// Edition is a text that no other definitions in Redis have. A Redis that has lost some gives
+	// others the same version.
+	Edition string
 	// Machines are in the order of their names.
 	Machines []*Machine
 	// Source is the YAML of all of them, and AppliedAt since when they hold.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -33,8 +32,7 @@ func (r *readDefinitions) parse(fields map[string]string) (*machines.Definitions
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	for _, cache := range r.caches {
-		d := cache.of(fields["version"])
-		if d != nil && d.AppliedAt.Equal(fromMillis(fields["applied_at"])) && string(d.Source) == fields["yaml"] {
+		if d := cache.of(editionOf(fields["version"], fields["applied_at"])); d != nil && string(d.Source) == fields["yaml"] {
 			return d, nil
 		}
 	}
@@ -45,9 +43,18 @@ func (r *readDefinitions) parse(fields map[string]string) (*machines.Definitions
 	return d, readBesides(d, fields)
 }
 
-// of returns the definitions if they are of a version; else nil.
-func (c *definitionCache) of(version string) *machines.Definitions {
-	if latest := c.Load(); latest != nil && strconv.FormatInt(latest.Version, 10) == version {
+// editionOf is what definitions_edition of lua/lib/definitions.lua returns; empty if there
+// are none.
+func editionOf(version, appliedAt string) string {
+	if version == "" {
+		return ""
+	}
+	return version + " " + appliedAt
+}
+
+// of returns the definitions if they are of an edition; else nil.
+func (c *definitionCache) of(edition string) *machines.Definitions {
+	if latest := c.Load(); latest != nil && latest.Edition == edition {
 		return latest
 	}
 	return nil
@@ -59,12 +66,7 @@ func (s *Store) Definitions(ctx context.Context) (*machines.Definitions, error) 
 	if err != nil {
 		return nil, rdb.Wrap("read version of definitions", err)
 	}
-	version := rdb.Text(found[0])
-	// A Redis that has lost definitions gives others the same version.
-	if latest := s.latest.of(version); latest != nil && !latest.AppliedAt.Equal(fromMillis(found[1])) {
-		s.latest.CompareAndSwap(latest, nil)
-	}
-	return s.definitions(ctx, version)
+	return s.definitions(ctx, editionOf(rdb.Text(found[0]), rdb.Text(found[1])))
 }
 
 // DefinitionsOf returns those by which a label was taken. It fails with [bus.ErrUnavailable].
@@ -72,24 +74,25 @@ func (s *Store) DefinitionsOf(ctx context.Context, v *Visit) (*machines.Definiti
 	return s.definitions(ctx, v.definitions)
 }
 
-// definitions returns those of a version, or later ones. It asks Redis only if it has others.
-func (s *Store) definitions(ctx context.Context, version string) (*machines.Definitions, error) {
-	if version == "" {
+// definitions returns those of an edition, or those that have taken their place. It asks
+// Redis only if it has others.
+func (s *Store) definitions(ctx context.Context, edition string) (*machines.Definitions, error) {
+	if edition == "" {
 		return &machines.Definitions{}, s.redis.RequireOpen(ctx)
 	}
-	if latest := s.latest.of(version); latest != nil {
+	if latest := s.latest.of(edition); latest != nil {
 		return latest, nil
 	}
 	s.latest.reading.Lock()
 	defer s.latest.reading.Unlock()
-	if latest := s.latest.of(version); latest != nil {
+	if latest := s.latest.of(edition); latest != nil {
 		return latest, nil
 	}
 	fields, err := s.redis.HGetAll(ctx, s.keys.Definitions()).Result()
 	if err != nil {
 		return nil, rdb.Wrap("read definitions", err)
 	}
-	if latest := s.latest.of(fields["version"]); latest != nil { // a label was taken by earlier ones
+	if latest := s.latest.of(editionOf(fields["version"], fields["applied_at"])); latest != nil { // a label was taken by earlier ones
 		return latest, nil
 	}
 	read, err := s.latest.all.parse(fields)
@@ -102,7 +105,7 @@ func (s *Store) definitions(ctx context.Context, version string) (*machines.Defi
 
 // readBesides reads what stands beside the YAML.
 func readBesides(d *machines.Definitions, fields map[string]string) error {
-	d.Version = rdb.Integer(fields["version"], 0)
+	d.Version, d.Edition = rdb.Integer(fields["version"], 0), editionOf(fields["version"], fields["applied_at"])
 	d.Source = []byte(fields["yaml"])
 	d.AppliedAt = fromMillis(fields["applied_at"])
 	if err := json.Unmarshal([]byte(fields["moves"]), &d.Moves); err != nil {

@@ -135,3 +135,54 @@ func TestDefinitionsOfANewerProgramAreReplaced(t *testing.T) {
 		assert.Equal(t, machines.StateName("b"), f.Show("v", "ann").State)
 	})
 }
+
+// TestLabelsGoByTheDefinitionsOfNow has another process give a version that this one knows to other
+// definitions, after Redis came back empty, or older.
+func TestLabelsGoByTheDefinitionsOfNow(t *testing.T) {
+	goingTo := func(state string) string {
+		return "state_machines: {m: {states: [{gate: before_" + state + ", triggers: [{metadata: go}], exit_condition: metadata.go, next: " +
+			state + "}, {gate: " + state + ", exit_condition: false}]}}"
+	}
+	for change, lose := range map[string]func(*testing.T, *machinestest.Fixture){
+		"empty": func(t *testing.T, f *machinestest.Fixture) {
+			f.Apply(goingTo("charge"))
+			require.NotNil(t, f.Machine("m"))
+			require.NoError(t, f.Server.Raw.FlushAll(t.Context()).Err())
+		},
+		"older": func(t *testing.T, f *machinestest.Fixture) {
+			backup := f.Server.Raw.HGetAll(t.Context(), f.Keys.Definitions()).Val()
+			f.Apply(goingTo("charge"))
+			require.NotNil(t, f.Machine("m"))
+			require.NoError(t, f.Server.Raw.HSet(t.Context(), f.Keys.Definitions(), backup).Err())
+		},
+	} {
+		for _, adds := range []string{"other", "this one"} {
+			t.Run(change+", label added by "+adds, func(t *testing.T) {
+				each(t, func(t *testing.T, f *machinestest.Fixture) {
+					lose(t, f)
+					other := machinestest.Beside(t, f.Partitions, nil)
+					for d := new(machines.Definitions); d.Version < 2; {
+						other.Now = other.Now.Add(time.Second)
+						other.Apply(goingTo("mail"))
+						var err error
+						d, err = other.Definitions(t.Context())
+						require.NoError(t, err)
+					}
+					by := other
+					if adds == "this one" {
+						by = f
+					}
+					_, err := by.Add(t.Context(), "m", "ann", machines.Object{}, f.Now)
+					require.NoError(t, err)
+					merge(other, "ann", `{"go": true}`)
+					task := f.Take("worker")
+					require.NotNil(t, task)
+					f.Finish(task)
+					label, _, err := other.Label(t.Context(), "m", "ann")
+					require.NoError(t, err)
+					assert.Equal(t, machines.StateName("mail"), label.State)
+				})
+			})
+		}
+	}
+}

@@ -24,7 +24,7 @@ type Visit struct {
 	// definitions were replaced so that it could not move yet; else 0.
 	Acknowledged int
 
-	// definitions is their version, and taken what the label was taken by.
+	// definitions is their edition, and taken what the label was taken by.
 	definitions, taken string
 }
 

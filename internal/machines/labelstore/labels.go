@@ -121,7 +121,7 @@ func (s *Store) create(
 	metadata []byte, trigger string, r *request, now time.Time,
 ) error {
 	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
-		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), r.traceparent, r.Hops,
+		string(m.Name), string(name), now.UnixMilli(), d.Edition, string(m.First().Name), metadata, trigger, publication(m), r.traceparent, r.Hops,
 		string(r.By)))
 }
 
@@ -152,7 +152,7 @@ func (s *Store) patch(
 	ctx context.Context, label *machines.Label, d *machines.Definitions, p *patch,
 ) error {
 	return replied("patch label", s.group.Change(ctx, scriptLabelPatch, string(label.Machine), string(label.Name),
-		d.Version, label.Version, string(label.State), p.metadata, p.trigger, p.pending, p.traceparent, p.hops,
+		d.Edition, label.Version, string(label.State), p.metadata, p.trigger, p.pending, p.traceparent, p.hops,
 		p.paused, p.now.UnixMilli()))
 }
 

@@ -15,8 +15,8 @@ import (
 // Replacement is definitions that are to take the place of others.
 type Replacement struct {
 	*machines.Definitions
-	// base is the version that is replaced.
-	base int64
+	// base is the edition that is replaced.
+	base string
 	// vanished are the states in which no labels may be, and leading those from which they may come
 	// there.
 	vanished, leading []machines.StateCount
@@ -36,7 +36,7 @@ func NewReplacement(
 	}
 	after := *next
 	after.Version, after.AppliedAt = current.Version+1, at
-	r := &Replacement{Definitions: &after, base: current.Version}
+	r := &Replacement{Definitions: &after, base: current.Edition}
 	r.vanished, after.Moves = vanishing(current, next, append(moves[:len(moves):len(moves)], unfinished...))
 	r.reviews = after.Reviews(current)
 	r.leading = leadingTo(current, r.vanished)
@@ -137,10 +137,10 @@ func (s *Store) Follow(ctx context.Context, e Edition, other *machines.Definitio
 	if err != nil {
 		return err
 	}
-	if own.Version != e.Version {
+	if own.Version != e.Version || !own.AppliedAt.Equal(e.AppliedAt) {
 		return machines.ErrChanged // perhaps by later ones
 	}
-	return s.Replace(ctx, &Replacement{Definitions: other, base: own.Version, reviews: other.Reviews(own)}, e.Preparation)
+	return s.Replace(ctx, &Replacement{Definitions: other, base: own.Edition, reviews: other.Reviews(own)}, e.Preparation)
 }
 
 // Edition says which definitions a partition has.

@@ -76,7 +76,7 @@ func (s *Store) Step(
 	if err != nil {
 		return err
 	}
-	args := []any{string(w.Machine), string(w.State), w.TriggerName(), walkID(w), noted, d.Version}
+	args := []any{string(w.Machine), string(w.State), w.TriggerName(), walkID(w), noted, d.Edition}
 	for _, name := range names {
 		args = append(args, string(name))
 	}

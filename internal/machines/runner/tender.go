@@ -28,7 +28,7 @@ type Tender struct {
 
 // tended is what of a partition's walks was tended last, and when.
 type tended struct {
-	version int64
+	edition string
 	at      time.Time
 }
 
@@ -52,13 +52,13 @@ func (t *tended) tend(ctx context.Context, st *labelstore.Store, now time.Time) 
 	if err != nil {
 		return err
 	}
-	if definitions.Version == t.version && now.Sub(t.at).Abs() < tendAgain {
+	if definitions.Edition == t.edition && now.Sub(t.at).Abs() < tendAgain {
 		return nil
 	}
 	latest := func(w machines.Walk) time.Time { return dueNext(w.Trigger, now).Add(machines.MaxAhead) }
 	if err := st.Tend(ctx, definitions.Walks(), latest); err != nil {
 		return err
 	}
-	t.version, t.at = definitions.Version, now
+	t.edition, t.at = definitions.Edition, now
 	return nil
 }

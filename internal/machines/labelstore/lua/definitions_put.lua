@@ -1,6 +1,6 @@
 -- Replaces all definitions.
 --
--- ARGV     1 namespace, 2 the version that is replaced, 3 the new version, 4 now (ms), 5 the
+-- ARGV     1 namespace, 2 the edition that is replaced, 3 the new version, 4 now (ms), 5 the
 --          definitions (YAML), 6 the moves of labels that are not over (JSON), 7 the outline
 --          (JSON), 8 what must be prepared (see definitions_prepare), '' for nothing, 9 the number
 --          of states that vanish, 10.. of each its machine and name, then of each review its

@@ -1,6 +1,6 @@
 -- Makes a label.
 --
--- ARGV     1 namespace, 2 machine, 3 name, 4 now (ms), 5 the version of the definitions, 6 the
+-- ARGV     1 namespace, 2 machine, 3 name, 4 now (ms), 5 the edition of the definitions, 6 the
 --          first state, 7 metadata, 8 the trigger for which a worker is to look at it, '' for none,
 --          9 how the move is published (see tell), 10 traceparent or '', 11 hops (see note_hops),
 --          12 the client that makes it, '' for root

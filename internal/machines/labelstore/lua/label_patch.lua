@@ -1,9 +1,10 @@
 -- Replaces the metadata of a label, and has its gate evaluated if that is a trigger.
 --
--- ARGV     1 namespace, 2 machine, 3 name, 4 the version of the definitions, 5 of the metadata that
---          is replaced, 6 the state that the label has, 7 metadata, 8 the trigger, '' for none, 9
---          '1' if the gate is evaluated again each minute until it opens, 10 traceparent or '', 11
---          hops (see note_hops), 12 why the label is errored since now, '' if not, 13 now (ms)
+-- ARGV     1 namespace, 2 machine, 3 name, 4 the edition of the definitions, 5 the version of the
+--          metadata that is replaced, 6 the state that the label has, 7 metadata, 8 the trigger,
+--          '' for none, 9 '1' if the gate is evaluated again each minute until it opens, 10
+--          traceparent or '', 11 hops (see note_hops), 12 why the label is errored since now, ''
+--          if not, 13 now (ms)
 -- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'changed'} if one of these is another,
 --          {0, 'account full', ...}: the account of the client that made it
 local machine, name, trigger = ARGV[2], ARGV[3], ARGV[8]

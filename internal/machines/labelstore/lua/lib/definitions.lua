@@ -1,9 +1,14 @@
 -- Definitions, and how others take their place.
 
--- Whether the definitions are still those of a version.
-local function definitions_are(version)
-  return (redis.call('HGET', definitions_key(), 'version') or '0') == version
+-- The edition of the definitions, false if there are none: a Redis that has lost some gives others
+-- the same version, at another time.
+local function definitions_edition()
+  local found = redis.call('HMGET', definitions_key(), 'version', 'applied_at')
+  return found[1] and found[1] .. ' ' .. (found[2] or '')
 end
+
+-- Whether the definitions are still of an edition, '' for none.
+local function definitions_are(edition) return (definitions_edition() or '') == edition end
 
 -- How definitions are prepared to be replaced, false if they are not: see definitions_prepare.
 local function preparation() return redis.call('HGET', definitions_key(), 'preparing') end

@@ -29,10 +29,10 @@ end
 -- whose first values are the name of the function, what the label was taken by, and the standing of
 -- its state. They return a trigger if a worker has to look at the label again at once.
 local RESULTS = {
-  -- 4 the version of the metadata that was evaluated, '' for any; 5 that of the definitions, 6 the
-  -- new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves the run has made, 10
-  -- how the move is published (see tell), 11 the status by which a webhook was acknowledged, '' if
-  -- the label has moved for another reason
+  -- 4 the version of the metadata that was evaluated, '' for any; 5 the edition of the
+  -- definitions, 6 the new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves
+  -- the run has made, 10 how the move is published (see tell), 11 the status by which a webhook
+  -- was acknowledged, '' if the label has moved for another reason
   moved = function(label, entry, result)
     if (result[4] ~= '' and result[4] ~= label.version) or not definitions_are(result[5]) then
       return put_off_move(label, result[11])
@@ -122,7 +122,7 @@ end
 KINDS.label = {
   queue = QUEUE,
   exists = function(arg) return redis.call('HEXISTS', label_key(arg[1], arg[2]), 'state') == 1 end,
-  -- Returns {version of the definitions, standing of the state, metadata, fields of the record}.
+  -- Returns {edition of the definitions, standing of the state, metadata, fields of the record}.
   take = function(entry)
     local machine, name = entry.arg[1], entry.arg[2]
     local label = read_label(machine, name)
@@ -155,7 +155,7 @@ KINDS.label = {
       redis.call('HSET', label_key(machine, name), 'taken', entry.settings[1])
     end
     return {
-      redis.call('HGET', definitions_key(), 'version'), standing,
+      definitions_edition(), standing,
       redis.call('GET', metadata_key(machine, name)), label.values,
     }
   end,
