@@ -48,8 +48,8 @@ func newOperator(t *testing.T, bin string, variables ...string) *operator {
 	return o
 }
 
-// run runs a block, and returns what it prints. That goes to a file: a Redis that is left running
-// would hold a pipe open.
+// run runs a block as one who pastes it into a shell, and returns what it prints. That goes to a
+// file: a Redis that is left running would hold a pipe open.
 func (o *operator) run(name string, variables ...string) (output string, err error) {
 	o.t.Helper()
 	require.Contains(o.t, o.blocks, name)
@@ -58,7 +58,7 @@ func (o *operator) run(name string, variables ...string) (output string, err err
 	file, err := os.CreateTemp(o.home, "output")
 	require.NoError(o.t, err)
 	defer file.Close()
-	shell := exec.CommandContext(ctx, "sh", "-eu", "-c", o.blocks[name])
+	shell := exec.CommandContext(ctx, "sh", "-c", o.blocks[name])
 	shell.Dir, shell.Stdout, shell.Stderr = o.home, file, file
 	shell.Env = append(o.variables, variables...)
 	err = shell.Run()
@@ -105,6 +105,7 @@ func restoreABackup(t *testing.T, bin, backup, restore string) {
 	remembers := newIdentity(t, partition, b)
 
 	o.mustRun(backup)
+	o.requireBackupAgain(backup)
 	b.StartWorker()
 	s.WaitFor(t, 1)
 	b.Publish(publisher, "widgets", 2)
@@ -119,7 +120,15 @@ func restoreABackup(t *testing.T, bin, backup, restore string) {
 	if restore == "restore" {
 		requireStartsEmpty(t, redis, directory, o.home)
 	}
+	o.requireStops(restore, directory)
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "appendonly.aof"), nil, 0o600)) // of Redis 6.2
 	o.mustRun(restore)
+	o.mustRun(restore) // as one who is not sure
+	for name, times := range map[string]int{"appendonly.aof": 1, "appendonlydir": 2} {
+		away, err := filepath.Glob(filepath.Join(directory, "lost-*", name))
+		require.NoError(t, err)
+		assert.Len(t, away, times, "%s is put away each time that it is there", name)
+	}
 	redis.Restart(t)
 	o.mustRun("doctor")
 	requireAlarm(t, o, remembers)
@@ -134,6 +143,39 @@ func restoreABackup(t *testing.T, bin, backup, restore string) {
 	b.StopWorker()
 	output, err := o.run("doctor")
 	assert.NoError(t, err, output)
+}
+
+// requireBackupAgain requires that a second backup takes the place of the first one, or that it
+// says that one is there and leaves it.
+func (o *operator) requireBackupAgain(backup string) {
+	o.t.Helper()
+	if backup != "aof" {
+		o.mustRun(backup)
+		return
+	}
+	output, err := o.run(backup)
+	require.Error(o.t, err)
+	assert.Contains(o.t, output, "backup-aof")
+	assert.NoDirExists(o.t, filepath.Join(o.home, "backup-aof", "appendonlydir"))
+}
+
+// requireStops requires that a restore without a backup fails and leaves what Redis has.
+func (o *operator) requireStops(restore, directory string) {
+	o.t.Helper()
+	names := func() (names []string) {
+		entries, err := os.ReadDir(directory)
+		require.NoError(o.t, err)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	home, before := o.home, names()
+	o.home = o.t.TempDir()
+	output, err := o.run(restore)
+	o.home = home
+	require.Error(o.t, err, output)
+	assert.Equal(o.t, before, names())
 }
 
 // newIdentity is the memory of a process that runs on while Redis is restored.
@@ -189,6 +231,8 @@ func TestABackupOfACluster(t *testing.T) {
 	set("kept")
 	o.mustRun("cluster")
 	set("later")
+	_, err := o.run("cluster")
+	require.Error(t, err, "a backup is there")
 	directories := map[*rdbtest.Node]string{}
 	for _, node := range cluster.Nodes {
 		directories[node] = node.Raw.ConfigGet(t.Context(), "dir").Val()["dir"]
