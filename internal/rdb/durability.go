@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"routemaster/internal/rdb/state"
 )
 
 // Risks says in sentences what would be lost if the Redis that has the partition crashed, or was
-// full, and what to set. There are none where Redis does not report how it keeps data, as the
-// embedded engine does not. It fails with [bus.ErrUnavailable].
+// full, and what to set. If Redis refuses to say how it keeps data, that is the only one. The
+// embedded engine has none. It fails with [bus.ErrUnavailable].
 func (p *Partition) Risks(ctx context.Context) (risks []string, err error) {
 	info, err := p.info(ctx, "default")
+	if HasCode(err, "NOPERM") || state.Mentions(err, "unknown command") {
+		return []string{unchecked}, nil
+	}
 	if errors.Is(err, errNoInfo) {
 		return nil, nil
 	}
@@ -19,11 +24,19 @@ func (p *Partition) Risks(ctx context.Context) (risks []string, err error) {
 		return nil, Wrap("read how redis keeps data", err)
 	}
 	if info["aof_enabled"] == "0" {
-		save, known, err := p.savePoints(ctx)
+		save, known, err := p.setting(ctx, "save")
 		if err != nil {
 			return nil, err
 		}
 		risks = append(risks, crashRisk(info, save, known))
+	} else {
+		sync, _, err := p.setting(ctx, "appendfsync")
+		if err != nil {
+			return nil, err
+		}
+		if sync == "no" {
+			risks = append(risks, unsynced)
+		}
 	}
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		risks = append(risks, fmt.Sprintf(
@@ -32,14 +45,20 @@ func (p *Partition) Risks(ctx context.Context) (risks []string, err error) {
 	return risks, nil
 }
 
-// savePoints are when Redis takes snapshots, empty for never. They are not known where this user
-// may not run CONFIG.
-func (p *Partition) savePoints(ctx context.Context) (save string, known bool, err error) {
+const (
+	unchecked = "What Redis would lose if it crashed or was full cannot be checked: it refuses INFO. " +
+		"Give its user the rights +info and +config|get, or see yourself to appendonly yes and maxmemory-policy noeviction."
+	unsynced = "If the host of Redis crashes, what its kernel has not yet written to disk is lost, often 30 s and more: " +
+		"its appendfsync is no, set it to everysec or always."
+)
+
+// setting reads a setting of Redis. It is not known where this user may not run CONFIG.
+func (p *Partition) setting(ctx context.Context, name string) (value string, known bool, err error) {
 	var reply Reply[map[string]string]
-	err = p.atHome(ctx, func(pipe Commands) { reply = pipe.ConfigGet(ctx, "save") })
+	err = p.atHome(ctx, func(pipe Commands) { reply = pipe.ConfigGet(ctx, name) })
 	if Answered(err) || Lacks(err) {
-		save, known = reply.Val()["save"]
-		return save, known, nil
+		value, known = reply.Val()[name]
+		return value, known, nil
 	}
 	return "", false, Wrap("read how redis keeps data", err)
 }

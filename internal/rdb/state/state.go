@@ -134,9 +134,10 @@ func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // without them.
 var optional = []string{"hello", "client", "info", "config", "cluster"}
 
-// isOptional reports whether a command failed with an error because this Redis lacks it.
+// isOptional reports whether a command failed with an error because this Redis lacks it, or its
+// user may not run it.
 func isOptional(cmd redis.Cmder, err error) bool {
-	return err != nil && cmd.Err() == err && slices.Contains(optional, cmd.Name()) && Unknown(err)
+	return err != nil && cmd.Err() == err && slices.Contains(optional, cmd.Name()) && (Unknown(err) || HasCode(err, "NOPERM"))
 }
 
 // replyError is a reply of Redis without the arguments of the command.
