@@ -69,7 +69,7 @@ func TestWhatTheBusAdvisesRuns(t *testing.T) {
 // adviceOfTheOverview is what it says of a bus with all problems for which it names a command.
 func adviceOfTheOverview() (text string) {
 	s := overview.Sample{
-		At: time.Now(), Lost: &bus.DataLoss{Kind: bus.DataEmpty}, Damaged: []string{"x"}, Held: []int{4, 7}, Away: []int{5},
+		At: time.Now(), Lost: []bus.DataLoss{{Kind: bus.DataEmpty}}, Damaged: []string{"x"}, Held: []int{4, 7}, Away: []int{5},
 		Subscribers: []overview.SubscriberState{{Name: "shop", Dead: 3, Health: 100}},
 		Machines:    []overview.MachineState{{Name: "trial", Errored: 1}},
 	}

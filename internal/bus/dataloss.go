@@ -8,6 +8,8 @@ type DataLoss struct {
 	Kind DataLossKind
 	// FoundAt is when a process noticed it.
 	FoundAt time.Time
+	// Partition is the number of the partition that has lost it, empty on a bus without partitions.
+	Partition string
 }
 
 // DataLossKind is what a process found in place of the data that it remembers.

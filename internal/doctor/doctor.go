@@ -174,10 +174,10 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 
 // examine examines a partition. It reports whether that could be read.
 func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
-	if open, err := outboxes.IsOpen(ctx, e); !open || err != nil {
+	if err := findLoss(ctx, e); err != nil { // it may be why the partition is held
 		return false, err
 	}
-	if err := findLoss(ctx, e); err != nil {
+	if open, err := outboxes.IsOpen(ctx, e); !open || err != nil {
 		return false, err
 	}
 	// Without the single keys nothing else can be read.

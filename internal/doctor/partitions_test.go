@@ -106,6 +106,20 @@ func TestPartitionsThatAreHeld(t *testing.T) {
 	})
 }
 
+// TestALossOfAPartitionThatIsHeld is reported, too: it may be why.
+func TestALossOfAPartitionThatIsHeld(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := newDividedPatient(t, server.Open(t))
+		_, err := p.All[1].Hold(p.ctx, 0)
+		require.NoError(t, err)
+		require.NoError(t, p.All[1].HSet(p.ctx, p.key(1, "bus"), "id", "x", "lost", "empty", "lost_at", "1795000000000").Err())
+		lines := p.examine(false)
+		require.Len(t, lines, 2)
+		assert.Contains(t, lines[0], "01 bus: Redis came back without the data of the bus. A process noticed it at 2026-")
+		assert.Contains(t, lines[1], "01 partition: is missing")
+	})
+}
+
 // TestAPartitionThatIsHeldMeanwhile has one be held, and be without keys, once it was examined.
 func TestAPartitionThatIsHeldMeanwhile(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -20,8 +20,8 @@ type Sample struct {
 	// Refuses is the code with which Redis refuses to write, such as OOM or READONLY; empty if it
 	// writes, or if that is not known.
 	Refuses string
-	// Lost is that Redis has lost data, until an operator acknowledges it; else nil.
-	Lost *bus.DataLoss
+	// Lost is that Redis has lost data, until an operator acknowledges it: one for each partition.
+	Lost []bus.DataLoss
 	// Risks say what would be lost if Redis crashed or was full, in sentences.
 	Risks []string
 	// Running is for how long the process that took the sample has run.

@@ -3,6 +3,7 @@ package rdb
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -35,9 +36,11 @@ type Identity struct {
 	log   *slog.Logger
 	now   func() time.Time
 
-	id, server string
-	ticks      int64
-	lost       atomic.Bool
+	// before is the id that the bus had before a loss which this process knows of.
+	id, before, server string
+	ticks              int64
+	lost               atomic.Pointer[bus.DataLoss]
+	unreadable         bool
 }
 
 // NewIdentity makes the memory of a partition.
@@ -46,14 +49,14 @@ func NewIdentity(p *Partition, log *slog.Logger, now func() time.Time) *Identity
 }
 
 // IsLost reports whether data was lost and no operator has acknowledged it, as of the last look.
-func (i *Identity) IsLost() bool { return i.lost.Load() }
+func (i *Identity) IsLost() bool { return i.lost.Load() != nil }
 
 // Run calls Notice until the context is done, every [IdentityInterval].
 func (i *Identity) Run(ctx context.Context) {
 	ticker := time.NewTicker(IdentityInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		_ = i.Notice(ctx) // the connection's state logs that Redis is unavailable
+		_ = i.Notice(ctx) // it is logged
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -62,8 +65,22 @@ func (i *Identity) Run(ctx context.Context) {
 }
 
 // Notice looks at the mark, and makes one on a new bus. A loss is logged as an error, and noted
-// in Redis for all who look. It fails with [bus.ErrUnavailable].
+// in Redis for all who look. It fails with [bus.ErrUnavailable], or when the mark cannot be read,
+// which it logs.
 func (i *Identity) Notice(ctx context.Context) error {
+	err := i.notice(ctx)
+	if errors.Is(err, bus.ErrUnavailable) || ctx.Err() != nil {
+		return err // the connection's state logs it
+	}
+	if err != nil && !i.unreadable {
+		i.log.Error("the mark of the bus cannot be read: a loss of data goes unnoticed",
+			append(i.fields(), slog.String("key", IdentityKey), slog.Any("error", err))...)
+	}
+	i.unreadable = err != nil
+	return err
+}
+
+func (i *Identity) notice(ctx context.Context) error {
 	server, err := i.redis.RunID(ctx)
 	if err != nil {
 		return err
@@ -73,7 +90,7 @@ func (i *Identity) Notice(ctx context.Context) error {
 		return err
 	}
 	if kind := i.compare(mark, ticks, server); kind != "" {
-		if mark, err = i.noteLoss(ctx, kind, ticks); err != nil {
+		if mark, err = i.noteLoss(ctx, kind, mark[identityID], ticks); err != nil {
 			return err
 		}
 		ticks = max(ticks, i.ticks+1)
@@ -82,8 +99,8 @@ func (i *Identity) Notice(ctx context.Context) error {
 			return err
 		}
 	}
-	i.id, i.ticks, i.server = mark[identityID], ticks, server
-	i.report(lossOf(mark))
+	i.id, i.before, i.ticks, i.server = mark[identityID], mark[identityBefore], ticks, server
+	i.report(i.redis.lossOf(mark))
 	return nil
 }
 
@@ -109,6 +126,8 @@ func (i *Identity) compare(mark map[string]string, ticks int64, server string) b
 		return bus.DataDeleted
 	case id == "":
 		return bus.DataEmpty
+	case id != i.id && id == i.before: // a backup from before a loss was restored
+		return bus.DataOlder
 	case id != i.id:
 		return bus.DataOther
 	case ticks <= i.ticks:
@@ -117,15 +136,15 @@ func (i *Identity) compare(mark map[string]string, ticks int64, server string) b
 	return ""
 }
 
-// noteLoss notes a loss unless one is noted, and has the mark go on from what is remembered. It
-// returns the mark.
-func (i *Identity) noteLoss(ctx context.Context, kind bus.DataLossKind, ticks int64) (map[string]string, error) {
+// noteLoss notes a loss unless one is noted, and has the mark, of an id that may be empty, go on
+// from what is remembered. It returns the mark.
+func (i *Identity) noteLoss(ctx context.Context, kind bus.DataLossKind, id string, ticks int64) (map[string]string, error) {
 	key := i.redis.namespace + IdentityKey
 	err := i.redis.Pipelined(ctx, "note a loss", func(pipe Commands) {
 		pipe.HSetNX(ctx, key, identityID, rand.Text())
 		pipe.HSetNX(ctx, key, identityLostAt, i.now().UnixMilli())
 		pipe.HSetNX(ctx, key, identityLost, string(kind))
-		if kind != bus.DataOlder {
+		if id != i.id {
 			pipe.HSet(ctx, key, identityBefore, i.id)
 		}
 	})
@@ -146,15 +165,13 @@ func (i *Identity) begin(ctx context.Context) (map[string]string, error) {
 	return mark, Wrap("mark the bus", err)
 }
 
-// report logs that data was lost, once, and that an operator has acknowledged it.
+// report logs each loss of data once, and that an operator has acknowledged the last.
 func (i *Identity) report(loss *bus.DataLoss) {
-	if was := i.lost.Swap(loss != nil); was == (loss != nil) {
+	was := i.lost.Swap(loss)
+	if was == loss || was != nil && loss != nil && *was == *loss {
 		return
 	}
-	fields := []any{}
-	if i.redis.IsOneOfSeveral() {
-		fields = append(fields, slog.String("partition", i.redis.Number().String()))
-	}
+	fields := i.fields()
 	if loss == nil {
 		i.log.Info("the loss of data in redis was acknowledged", fields...)
 		return
@@ -163,23 +180,42 @@ func (i *Identity) report(loss *bus.DataLoss) {
 	i.log.Error(loss.Kind.String()+" Restore a backup, or acknowledge the loss: `rtm doctor --accept-loss`", fields...)
 }
 
+// fields say in a line of the log which partition it is about.
+func (i *Identity) fields() (fields []any) {
+	if number := i.redis.numberIfSeveral(); number != "" {
+		fields = append(fields, slog.String("partition", number))
+	}
+	return fields
+}
+
+// numberIfSeveral is empty for a bus without partitions.
+func (p *Partition) numberIfSeveral() string {
+	if !p.IsOneOfSeveral() {
+		return ""
+	}
+	return p.Number().String()
+}
+
 // lossOf is the loss that a mark has noted, nil if none.
-func lossOf(mark map[string]string) *bus.DataLoss {
+func (p *Partition) lossOf(mark map[string]string) *bus.DataLoss {
 	if mark[identityLost] == "" {
 		return nil
 	}
 	return &bus.DataLoss{
 		Kind: bus.DataLossKind(mark[identityLost]), FoundAt: time.UnixMilli(Integer(mark[identityLostAt], 0)),
+		Partition: p.numberIfSeveral(),
 	}
 }
 
-// AskLoss asks, in a pipeline, whether data was lost; [ParseLoss] reads the reply.
+// AskLoss asks, in a pipeline, whether data was lost; [Partition.ParseLoss] reads the reply.
 func (p *Partition) AskLoss(ctx context.Context, pipe Commands) Reply[map[string]string] {
 	return pipe.HGetAll(ctx, p.namespace+IdentityKey)
 }
 
 // ParseLoss is the loss of data that is not acknowledged; nil if there is none.
-func ParseLoss(reply Reply[map[string]string]) *bus.DataLoss { return lossOf(reply.Val()) }
+func (p *Partition) ParseLoss(reply Reply[map[string]string]) *bus.DataLoss {
+	return p.lossOf(reply.Val())
+}
 
 // Loss is the loss of data that is not acknowledged, nil if there is none. A mark that is none says
 // nothing. It fails with [bus.ErrUnavailable].
@@ -188,7 +224,7 @@ func (p *Partition) Loss(ctx context.Context) (*bus.DataLoss, error) {
 	if IsWrongType(mark.Err()) {
 		return nil, nil
 	}
-	return ParseLoss(mark), Wrap("read a loss", mark.Err())
+	return p.ParseLoss(mark), Wrap("read a loss", mark.Err())
 }
 
 // AcceptLoss forgets a loss of data, and returns it; nil if there was none. It fails with

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
 	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
@@ -364,9 +365,32 @@ func TestRedisIsAway(t *testing.T) {
 
 func TestASampleSaysThatRedisHasLostData(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		assert.Nil(t, f.Collect(t.Context()).Lost)
-		require.NoError(t, f.Redis.HSet(t.Context(), store.Keys{}.Identity(), "lost", "empty", "lost_at", storetest.Start.UnixMilli()).Err())
-		assert.Equal(t, &bus.DataLoss{Kind: bus.DataEmpty, FoundAt: storetest.Start}, f.Collect(t.Context()).Lost)
+		assert.Empty(t, f.Collect(t.Context()).Lost)
+		noteLoss(t, f.Partition, bus.DataEmpty)
+		assert.Equal(t, []bus.DataLoss{{Kind: bus.DataEmpty, FoundAt: storetest.Start}}, f.Collect(t.Context()).Lost)
+	})
+	f := newFixture(t, rdbtest.Embedded(t))
+	all, _ := storetest.Apart(t, 3)
+	noteLoss(t, all[0].Partition(), bus.DataEmpty)
+	noteLoss(t, all[2].Partition(), bus.DataOlder)
+	assert.Equal(t, []bus.DataLoss{
+		{Kind: bus.DataEmpty, FoundAt: storetest.Start, Partition: "00"}, {Kind: bus.DataOlder, FoundAt: storetest.Start, Partition: "02"},
+	}, f.collectorOf(all...).Collect(t.Context()).Lost)
+}
+
+func noteLoss(t *testing.T, p *rdb.Partition, kind bus.DataLossKind) {
+	t.Helper()
+	key := store.Keys{Namespace: p.Namespace()}.Identity()
+	require.NoError(t, p.HSet(t.Context(), key, "lost", string(kind), "lost_at", storetest.Start.UnixMilli()).Err())
+}
+
+// TestAMarkOfAnotherTypeIsDamaged though no part of a sample needs it.
+func TestAMarkOfAnotherTypeIsDamaged(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.Redis.Set(t.Context(), store.Keys{}.Identity(), "of another", 0).Err())
+		s := f.Collect(t.Context())
+		assert.Empty(t, s.Redis)
+		assert.Equal(t, []string{"bus"}, s.Damaged)
 	})
 }
 

@@ -66,7 +66,12 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 	}
 	after := p.now()
 	p.ahead = before.Add(after.Sub(before) / 2).Sub(clock.Val())
-	d.Lost = rdb.ParseLoss(mark)
+	if loss := p.redis.ParseLoss(mark); loss != nil {
+		d.Lost = []bus.DataLoss{*loss}
+	}
+	if rdb.IsWrongType(mark.Err()) {
+		d.Damaged = append(d.Damaged, rdb.IdentityKey)
+	}
 	d.At, d.Refuses = p.clock(clock.Val()), rdb.Refusal(write.Err())
 	if err := write.Err(); d.Refuses == "" && !rdb.Answered(err) {
 		return rdb.Wrap("ping", err)

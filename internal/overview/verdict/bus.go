@@ -36,27 +36,60 @@ var refusals = map[string]string{
 	"NOPERM":     "Its access rules do not let the bus.",
 }
 
-// losses say what a loss of data means.
+// losses say what a loss of data means, but for one of all that there was.
 var losses = map[bus.DataLossKind]string{
-	bus.DataEmpty:   allGone,
-	bus.DataDeleted: allGone,
-	bus.DataOther:   allGone,
+	bus.DataOther: "What was stored before may be gone, acknowledged events among it. If this is not the Redis that it should be, " +
+		"have ROUTEMASTER_REDIS_URL lead to that.",
 	bus.DataOlder: "What was stored since is gone, acknowledged events and new clients among it. It was restored from a backup, " +
 		"or a replica that lagged behind was promoted.",
 }
 
-// allGone is what a Redis without the data of the bus lacks.
-const allGone = "Tokens, subscribers and acknowledged events are gone, and clients get 401."
+// consequence says what a loss means. A partition that has lost all is held.
+func consequence(loss bus.DataLoss) string {
+	switch {
+	case losses[loss.Kind] != "":
+		return losses[loss.Kind]
+	case loss.Partition != "":
+		return "What was there is gone, acknowledged events among it, and clients get 503 or 404 for it."
+	}
+	return "Tokens, subscribers and acknowledged events are gone, and clients get 401."
+}
+
+// lostWhere begins a sentence with the partitions that have a loss of a kind; empty on a bus
+// without partitions.
+func lostWhere(lost []bus.DataLoss, kind bus.DataLossKind) string {
+	var where []string
+	for _, loss := range lost {
+		if loss.Kind == kind && loss.Partition != "" {
+			where = append(where, strings.TrimPrefix(loss.Partition, "0"))
+		}
+	}
+	switch len(where) {
+	case 0:
+		return ""
+	case 1:
+		return "Partition " + where[0] + ": "
+	}
+	return "Partitions " + list(where) + ": "
+}
 
 func dataLost(j *judge, _ rule) []overview.Problem {
-	return one(j.sample.Lost != nil, func() overview.Problem {
-		lost := j.sample.Lost
-		return overview.Problem{
-			Title: "Redis has lost data.",
-			Detail: sentences(lost.Kind.String(), losses[lost.Kind], "Restore a backup if you have one. "+
-				"Then acknowledge it: `rtm doctor --accept-loss`."),
-			Since: overview.Time{Time: lost.FoundAt},
+	lost := j.sample.Lost
+	return one(len(lost) > 0, func() overview.Problem {
+		var said []bus.DataLossKind
+		var details []string
+		since := lost[0].FoundAt
+		for _, loss := range lost {
+			if loss.FoundAt.Before(since) {
+				since = loss.FoundAt
+			}
+			if !slices.Contains(said, loss.Kind) {
+				said = append(said, loss.Kind)
+				details = append(details, lostWhere(lost, loss.Kind)+loss.Kind.String(), consequence(loss))
+			}
 		}
+		details = append(details, "Restore a backup if you have one.", "Then acknowledge it: `rtm doctor --accept-loss`.")
+		return overview.Problem{Title: "Redis has lost data.", Detail: sentences(details...), Since: overview.Time{Time: since}}
 	})
 }
 

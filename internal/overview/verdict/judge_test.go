@@ -206,7 +206,22 @@ func TestProblemsOfTheBus(t *testing.T) {
 		{"data-lost", "Redis came back with older data than it had. What was stored since is gone, acknowledged events and new clients among it. " +
 			"It was restored from a backup, or a replica that lagged behind was promoted. Restore a backup if you have one. " +
 			"Then acknowledge it: `rtm doctor --accept-loss`.", agoTime(30), nil,
-			func(s *overview.Sample) { s.Lost = &bus.DataLoss{Kind: bus.DataOlder, FoundAt: agoTime(30).Time} }},
+			func(s *overview.Sample) { s.Lost = []bus.DataLoss{{Kind: bus.DataOlder, FoundAt: agoTime(30).Time}} }},
+		{"data-lost", "Redis came back with the data of another bus, or with one that was begun anew. What was stored before may be gone, " +
+			"acknowledged events among it. If this is not the Redis that it should be, have ROUTEMASTER_REDIS_URL lead to that. " +
+			"Restore a backup if you have one. Then acknowledge it: `rtm doctor --accept-loss`.", agoTime(30), nil,
+			func(s *overview.Sample) { s.Lost = []bus.DataLoss{{Kind: bus.DataOther, FoundAt: agoTime(30).Time}} }},
+		{"data-lost", "Partitions 0 and 17: Redis came back without the data of the bus. What was there is gone, acknowledged events among it, " +
+			"and clients get 503 or 404 for it. Partition 3: Redis came back with older data than it had. " +
+			"What was stored since is gone, acknowledged events and new clients among it. " +
+			"It was restored from a backup, or a replica that lagged behind was promoted. Restore a backup if you have one. " +
+			"Then acknowledge it: `rtm doctor --accept-loss`.", agoTime(30), nil,
+			func(s *overview.Sample) {
+				s.Lost = []bus.DataLoss{
+					{Kind: bus.DataEmpty, FoundAt: agoTime(10).Time, Partition: "00"}, {Kind: bus.DataOlder, FoundAt: agoTime(30).Time, Partition: "03"},
+					{Kind: bus.DataEmpty, FoundAt: agoTime(20).Time, Partition: "17"},
+				}
+			}},
 		{"partition-away", "Redis does not answer there. Publishes to topics there get 503, and nothing is delivered from there. " +
 			"`rtm cluster status` names the nodes. Start them, or have replicas take over: web and workers go on by themselves.", overview.Time{}, nil,
 			func(s *overview.Sample) { s.Away = []int{4} }},
