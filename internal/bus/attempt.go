@@ -74,3 +74,8 @@ func ShownError(err string, public bool) string {
 	}
 	return err
 }
+
+// HidesDuration reports whether clients must not see how long an attempt took, given the status of
+// the answer, 0 for none, and whether the address was a public one: where [ShownError] hides in
+// which way it could not be reached, the time would say whether it refused or was silent.
+func HidesDuration(status int, public bool) bool { return status == 0 && !public }

@@ -21,8 +21,8 @@ func ForRoot(r wire.AttemptRecord) wire.AttemptRecord {
 
 // ForClient shows of an attempt what the subscriber may see. Clients choose the addresses that the
 // bus posts to, so of one that is not public they see neither what it answered, nor in which way it
-// could not be reached, nor how long that took. The text of an error is for operators, except what
-// is wrong with the subscriber's own receipt or, in few words, certificate.
+// could not be reached, nor how long it did not answer. The text of an error is for operators,
+// except what is wrong with the subscriber's own receipt or, in few words, certificate.
 func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
 	r = ForRoot(r)
 	switch {
@@ -35,7 +35,7 @@ func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
 		return r
 	}
 	r.Excerpt, r.Error = "", bus.ShownError(r.Error, false)
-	if r.Error == bus.ErrorUnreachable {
+	if bus.HidesDuration(r.Status, r.Public) {
 		r.Duration = 0
 	}
 	return r

@@ -103,7 +103,7 @@ func (h *Handlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.Typ
 }
 
 // attemptView is an attempt at a job. Clients do not see the answers of an address that one of them
-// chose and that is not a public one.
+// chose and that is not a public one, nor how long it did not answer.
 type attemptView struct {
 	Attempt  int     `json:"attempt"`
 	BeganAt  *string `json:"began_at"`
@@ -120,7 +120,10 @@ func viewAttempt(a jobs.Attempt, root bool) attemptView {
 		Attempt: a.Attempt, BeganAt: rest.OrNull(timestamp(a.BeganAt)), EndedAt: rest.OrNull(timestamp(a.EndedAt)),
 		Outcome: a.Outcome, Error: rest.OrNull(bus.ShownReason(a.Error, root)),
 	}
-	if !a.BeganAt.IsZero() && !a.EndedAt.IsZero() {
+	switch {
+	case !root && bus.HidesDuration(a.Status, a.Public):
+		view.EndedAt = nil // with the beginning it would say as much
+	case !a.BeganAt.IsZero() && !a.EndedAt.IsZero():
 		view.Duration = new(max(a.EndedAt.Sub(a.BeganAt).Milliseconds(), 0))
 	}
 	if a.Public || root {

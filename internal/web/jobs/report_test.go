@@ -255,6 +255,14 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 		assert.Contains(t, a.require(200, "GET", hidden+"/attempts", ""), `"status":null,"error":"not taken","excerpt":null`)
 		seen := a.Do(rootKey, "GET", hidden+"/attempts", "").Body
 		assert.Contains(t, seen, `"status":500,"error":"the service answered 500","excerpt":"a secret"`)
+		silent := a.put("posted", 3)
+		q, task = a.acquire("worker", start.Add(a.Ahead))
+		require.NotNil(t, task)
+		a.Ahead += 2 * time.Second
+		_, err = q.Complete(t.Context(), task, queue.Result{Detail: jobstore.Outcome{Result: jobstore.Failed}}, start.Add(a.Ahead))
+		require.NoError(t, err)
+		assert.Contains(t, a.require(200, "GET", silent+"/attempts", ""), `"ended_at":null,"duration":null,"outcome":"failed","status":null`)
+		assert.Contains(t, a.Do(rootKey, "GET", silent+"/attempts", "").Body, `"duration":2000,"outcome":"failed","status":null`)
 		a.refuse("GET", "/v1/jobs/ship/"+jobID(9)+"/attempts", "", 404, "not_found")
 		a.refuse("POST", path, `{"status":"failed","attempt":2,"error":7}`, 400, "invalid_request")
 		storetest.RequireAllSound(t, a.Stores)
