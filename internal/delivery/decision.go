@@ -146,11 +146,7 @@ func (p Policy) failed(d *decision, s *slice, attempt outbound.Attempt, now time
 // wait decides how long the batch and its subscriber wait after a failure.
 func (p Policy) wait(d *decision, s *slice, attempt outbound.Attempt, now time.Time, chance float64) {
 	retryAfter := min(attempt.RetryAfter, p.MaxBackoff)
-	backoff := bus.Backoff(s.batch.Attempts, p.MaxBackoff, chance)
-	if retryAfter > 0 {
-		backoff = retryAfter
-	}
-	d.retryAt = now.Add(backoff)
+	d.retryAt = now.Add(attempt.Wait(bus.Backoff(s.batch.Attempts, p.MaxBackoff, chance), p.MaxBackoff))
 	if d.Works {
 		return
 	}

@@ -52,7 +52,7 @@ func TestBackoff(t *testing.T) {
 		{answered(500, 7*time.Second), 0, 7 * time.Second},
 		{answered(503, 7*time.Second), 0.5, 7 * time.Second},
 		{answered(503, time.Hour), 0, time.Minute},
-		{answered(503, time.Millisecond), 0, time.Millisecond},
+		{answered(503, time.Millisecond), 0, 800 * time.Millisecond},
 	} {
 		result := decide(&store.Delivery{Attempts: 3, Health: 100}, 1, c.attempt, now, c.chance)
 		assert.Equal(t, now.Add(c.backoff), result.RetryAt, "%+v", c)
@@ -107,6 +107,16 @@ func TestAnUnavailableEndpointIsThrottled(t *testing.T) {
 		batch := &store.Delivery{Attempts: 3, Health: c.health, Standing: c.standing}
 		result := decide(batch, 1, answered(503, c.retryAfter), now, 0)
 		requireThrottle(t, c.throttle, result, c)
+	}
+}
+
+// TestARetryAfterOfLessThanASecondBacksOff has an endpoint ask for next to no time, ever again.
+func TestARetryAfterOfLessThanASecondBacksOff(t *testing.T) {
+	for attempts, want := range map[int]time.Duration{
+		1: 500 * time.Millisecond, 2: 500 * time.Millisecond, 3: 800 * time.Millisecond, 6: 6400 * time.Millisecond, 40: time.Minute,
+	} {
+		result := decide(&store.Delivery{Attempts: attempts, Health: 100}, 1, answered(503, 500*time.Millisecond), now, 0)
+		assert.Equal(t, want, result.RetryAt.Sub(now), attempts)
 	}
 }
 

@@ -89,6 +89,20 @@ func (a Attempt) Failure() bus.Failure {
 	return bus.FailureOf(a.Status)
 }
 
+// minRetryAfter is the shortest time that a response may ask for in place of the caller's backoff.
+const minRetryAfter = time.Second
+
+// Wait returns how long to wait after the attempt, given the caller's own backoff: as long as the
+// response asks for, at most longest. A response that asks for less than a second does not make the
+// backoff shorter, or it could have itself called without a pause for as long as it says so.
+func (a Attempt) Wait(backoff, longest time.Duration) time.Duration {
+	asked := min(a.RetryAfter, longest)
+	if asked < minRetryAfter {
+		return max(asked, backoff)
+	}
+	return asked
+}
+
 // responded notes the response in an attempt.
 func (a *Attempt) responded(resp *http.Response, now time.Time) {
 	a.Status = resp.StatusCode

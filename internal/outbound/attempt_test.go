@@ -12,6 +12,20 @@ import (
 	"routemaster/internal/bus"
 )
 
+func TestAWaitIsNotShortened(t *testing.T) {
+	const longest = time.Minute
+	for _, c := range [][3]time.Duration{ // asked, backoff, want
+		{0, 200 * time.Millisecond, 200 * time.Millisecond},
+		{time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond},
+		{500 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond},
+		{500 * time.Millisecond, 8 * time.Second, 8 * time.Second},
+		{time.Second, 8 * time.Second, time.Second},
+		{time.Hour, 8 * time.Second, longest},
+	} {
+		assert.Equal(t, c[2], Attempt{RetryAfter: c[0]}.Wait(c[1], longest), c)
+	}
+}
+
 func TestParseRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{

@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -50,10 +48,11 @@ func decide(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64
 		d.answered(run, a, now, chance)
 	case a.Doubtful: // the next POST is over a new connection, and decides
 		d.Result, d.Standing, d.retryAt = jobstore.Again, run.Standing, now
+		d.Reason = reason(run, a)
 	case a.Error == bus.ErrorTimeout: // the service may have the job, and may report on it
 		d.accepted(run, now)
 	case isHold(a.Status):
-		d.held(run, a.RetryAfter, now)
+		d.held(a.Wait(jobs.Hold(run.Holds+1), maxHold), now)
 		d.Reason = reason(run, a)
 	default:
 		d.failed(run, false, now, chance)
@@ -69,7 +68,8 @@ func isHold(status int) bool {
 
 // answered decides about a job that its service has taken, and may have done.
 func (d *decision) answered(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64) {
-	switch report := readReport(a); report.Status {
+	report, err := readReport(a)
+	switch report.Status {
 	case jobs.Succeeded:
 		d.Result = jobstore.Succeeded
 	case jobs.Failed:
@@ -77,31 +77,18 @@ func (d *decision) answered(run *jobstore.Run, a outbound.Attempt, now time.Time
 		d.failed(run, report.Final, now, chance)
 	default:
 		d.accepted(run, now)
-		if err := unread(a); err != nil {
+		if err != nil {
 			d.Reason = shownTo(run, a, "the report in the answer could not be read", "the report in the answer "+err.Error())
 		}
 	}
-}
-
-// unread is why what may be a report in an answer was not read, in words that follow what it is
-// called. A service may answer with other bodies, of any length.
-func unread(a outbound.Attempt) error {
-	text := bytes.TrimLeft(a.Body, " \t\r\n")
-	if a.BodyErr != nil && (len(text) == 0 || text[0] == '{') {
-		return a.BodyErr
-	}
-	return nil
 }
 
 func (d *decision) accepted(run *jobstore.Run, now time.Time) {
 	d.Result, d.retryAt = jobstore.Accepted, now.Add(run.Timeout)
 }
 
-func (d *decision) held(run *jobstore.Run, retryAfter time.Duration, now time.Time) {
-	if retryAfter <= 0 {
-		retryAfter = jobs.Hold(run.Holds + 1)
-	}
-	d.Result, d.retryAt = jobstore.Held, now.Add(min(retryAfter, maxHold))
+func (d *decision) held(wait time.Duration, now time.Time) {
+	d.Result, d.retryAt = jobstore.Held, now.Add(wait)
 }
 
 // failed decides about an attempt that failed. Final means that there is to be no other.
@@ -122,6 +109,9 @@ func reason(run *jobstore.Run, a outbound.Attempt) string {
 		if fault := bus.CertificateFault(a.Err.Error()); fault != "" {
 			full += ": " + fault
 		}
+	}
+	if a.Doubtful {
+		full = "the service did not answer over a connection that was used before; the job is posted again over a new one"
 	}
 	if a.Status > 0 {
 		full, shown = fmt.Sprintf("the service answered %d %s", a.Status, http.StatusText(a.Status)), "the service did not take the job"
@@ -148,47 +138,7 @@ func noAddress(run *jobstore.Run, now time.Time) decision {
 	if run.Strategy == jobs.AtMostOnce {
 		d.Result = jobstore.Failed
 	} else {
-		d.held(run, 0, now)
+		d.held(jobs.Hold(run.Holds+1), now)
 	}
 	return d
-}
-
-const (
-	// maxReport bounds an answer that is a report, in bytes.
-	maxReport = 4096
-	// maxExcerpt is how many bytes of another answer are kept to show why an attempt failed.
-	maxExcerpt = 256
-)
-
-// keepReport is how much of an answer is kept: see [outbound.Request].
-func keepReport(status int) int {
-	switch {
-	case status == http.StatusOK:
-		return maxReport
-	case status/100 == 2:
-		return 0
-	}
-	return maxExcerpt
-}
-
-// readReport reads a report that a service gives as its answer, which need not be one: then the
-// status is empty.
-func readReport(a outbound.Attempt) (r jobs.Report) {
-	if a.Status != http.StatusOK || !a.BodyComplete {
-		return r
-	}
-	report := struct {
-		Status    jobs.Status `json:"status"`
-		Retryable *bool       `json:"retryable"`
-		Error     any         `json:"error"` // what is no text is no reason to miss the report
-	}{}
-	if err := json.Unmarshal(a.Body, &report); err != nil {
-		return r
-	}
-	if report.Status != jobs.Succeeded && report.Status != jobs.Failed {
-		return r
-	}
-	r.Status, r.Final = report.Status, report.Retryable != nil && !*report.Retryable
-	r.Error, _ = report.Error.(string)
-	return r
 }

@@ -34,6 +34,11 @@ func public(a outbound.Attempt) outbound.Attempt {
 	return a
 }
 
+func doubtful(a outbound.Attempt) outbound.Attempt {
+	a.Doubtful = true
+	return a
+}
+
 func after(a outbound.Attempt, wait time.Duration) outbound.Attempt {
 	a.RetryAfter = wait
 	return a
@@ -42,6 +47,7 @@ func after(a outbound.Attempt, wait time.Duration) outbound.Attempt {
 func TestDecide(t *testing.T) {
 	const never = time.Duration(-1)
 	const unavailable = "the service answered 503 Service Unavailable"
+	const inDoubt = "the service did not answer over a connection that was used before; the job is posted again over a new one"
 	const untaken, unreachable = "the service did not take the job", "the service did not answer: unreachable"
 	idempotent := jobstore.Run{Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3, Timeout: time.Hour, URL: "https://shop.example"}
 	last, often, held, below := idempotent, idempotent, idempotent, idempotent
@@ -68,7 +74,6 @@ func TestDecide(t *testing.T) {
 		"text":                {idempotent, answered(200, "OK"), jobstore.Accepted, time.Hour, "", bus.Proven},
 		"array":               {idempotent, answered(200, "[]"), jobstore.Accepted, time.Hour, "", bus.Proven},
 		"another status":      {idempotent, answered(200, `{"status":"ok"}`), jobstore.Accepted, time.Hour, "", bus.Proven},
-		"a report and more":   {idempotent, answered(200, `{"status":"succeeded"} thanks`), jobstore.Accepted, time.Hour, "", bus.Proven},
 		"a report cut off":    {idempotent, cut, jobstore.Accepted, time.Hour, bus.HidingReason("the report in the answer could not be read", tooLong), bus.Proven},
 		"the same, below":     {below, cut, jobstore.Accepted, time.Hour, tooLong, bus.Proven},
 		"the same, of once":   {once, cut, jobstore.Accepted, time.Hour, tooLong, bus.Proven},
@@ -96,9 +101,13 @@ func TestDecide(t *testing.T) {
 		"503 at last":         {last, answered(503, ""), jobstore.Held, time.Second / 2, bus.HidingReason(untaken, unavailable), bus.Failing},
 		"503 again":           {held, answered(503, ""), jobstore.Held, 2 * time.Second, bus.HidingReason(untaken, unavailable), bus.Failing},
 		"503 for a while":     {held, after(answered(503, ""), time.Minute), jobstore.Held, time.Minute, bus.HidingReason(untaken, unavailable), bus.Failing},
+		"503 for an instant":  {held, after(answered(503, ""), time.Millisecond), jobstore.Held, 2 * time.Second, bus.HidingReason(untaken, unavailable), bus.Failing},
+		"503 for half":        {idempotent, after(answered(503, ""), 600*time.Millisecond), jobstore.Held, 600 * time.Millisecond, bus.HidingReason(untaken, unavailable), bus.Failing},
 		"503 for a day":       {idempotent, after(answered(503, ""), 24*time.Hour), jobstore.Held, time.Hour, bus.HidingReason(untaken, unavailable), bus.Failing},
 		"503 of once":         {once, after(answered(503, ""), time.Second), jobstore.Held, time.Second, unavailable, bus.Failing},
 		"silence":             {idempotent, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
+		"silence, in doubt":   {below, doubtful(silent(bus.ErrorTimeout)), jobstore.Again, 0, inDoubt, bus.Failing},
+		"the same, own":       {idempotent, doubtful(silent(bus.ErrorTimeout)), jobstore.Again, 0, bus.HidingReason(unreachable, inDoubt), bus.Failing},
 		"silence of once":     {once, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
 		"no connection":       {below, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, "the service did not answer: connect_timeout", bus.Failing},
 		"no connection, own":  {idempotent, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, bus.HidingReason(unreachable, "the service did not answer: connect_timeout"), bus.Failing},
@@ -120,6 +129,33 @@ func TestDecide(t *testing.T) {
 		} else {
 			assert.Equal(t, c.next, d.retryAt.Sub(now), name)
 		}
+	}
+}
+
+// TestAReportThatIsWrong says why it was not read. What is not meant as a report is none.
+func TestAReportThatIsWrong(t *testing.T) {
+	below := &jobstore.Run{Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3, Timeout: time.Hour}
+	for body, want := range map[string]string{
+		`{"status":"succeeded"`:                     "is no JSON object: unexpected end of JSON input",
+		`{'status':'succeeded'}`:                    "is no JSON object: invalid character",
+		`{"status":"succeeded"} thanks`:             "is no JSON object: invalid character",
+		`{"status":"succeeded"}{"status":"x"}`:      "is no JSON object: invalid character",
+		"\ufeff{":                                   "is no JSON object: unexpected end",
+		`{"status":"Succeeded"}`:                    `has the status "Succeeded"; write it in small letters`,
+		`{"status":"FAILED","retryable":"no"}`:      `has the status "FAILED"; write it in small letters`,
+		`{"status":"failed","retryable":"false"}`:   "has a retryable that is neither true nor false",
+		`{"status":"succeeded","retryable":[true]}`: "has a retryable that is neither true nor false",
+	} {
+		d := decide(below, answered(200, body), now, 0)
+		assert.Equal(t, jobstore.Accepted, d.Result, body)
+		assert.Contains(t, d.Reason, "the report in the answer "+want, body)
+	}
+	for _, body := range []string{"", "\ufeff", "{}", `{"status":200,"retryable":"no"}`, `{"status":"ok","error":7}`, `"succeeded"`, "null", "'{'"} {
+		d := decide(below, answered(200, body), now, 0)
+		assert.Equal(t, []any{jobstore.Accepted, ""}, []any{d.Result, d.Reason}, body)
+	}
+	for _, body := range []string{"\ufeff{\"status\":\"succeeded\"}", `{"STATUS":"succeeded","error":[1]}`, `{"status":"succeeded","retryable":null}`} {
+		assert.Equal(t, jobstore.Succeeded, decide(below, answered(200, body), now, 0).Result, body)
 	}
 }
 

@@ -37,7 +37,12 @@ func TestAJobIsPostedAgainOverANewConnection(t *testing.T) {
 
 	second := s.Put("invoice")
 	require.Equal(t, 1, s.run(0))
-	s.requireJob(second, jobs.Queued, 3, "")
+	const inDoubt = "the service did not answer over a connection that was used before; the job is posted again over a new one"
+	s.requireJob(second, jobs.Queued, 3, inDoubt)
+	attempts, err := s.Attempts(t.Context(), "invoice", second)
+	require.NoError(t, err)
+	require.Len(t, attempts, 1)
+	assert.Equal(t, []any{"failed", inDoubt}, []any{attempts[0].Outcome, attempts[0].Error})
 	require.Equal(t, 1, s.run(0))
 	s.requireJob(second, jobs.Succeeded, 3, "")
 	got := service.got()

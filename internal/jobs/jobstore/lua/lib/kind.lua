@@ -160,7 +160,7 @@ KINDS.job = {
     local took = (outcome == 'accepted' and standing == 2) or result[4] == '1'
     if outcome ~= 'unsent' then note_answer(type, job, took, standing) end
     if outcome == 'held' or outcome == 'failed' then note_try(job, outcome, result) end
-    if outcome == 'again' then job.try = { outcome = 'failed', error = result[2] } end
+    if outcome == 'again' then note_try(job, 'failed', result) end
     if outcome == 'held' then hold_back(type, job, time, type.holds + 1) end
     if outcome == 'unsent' then hold_back(type, job, time, math.max(type.holds, 1)) end
     if outcome == 'accepted' then
