@@ -57,9 +57,10 @@ func ScheduledID(name TypeName, ms int64) ID {
 var replayed = uuid.MustParse("7b0c1f4e-52a8-5c0e-8d6f-3e9a4d2b7c15")
 
 // ReplayedID is the id of the copy that a client makes of a job with an idempotency key: always the
-// same one, so that the copy is made once.
-func ReplayedID(client bus.ClientName, of ID, key string) ID {
-	return ID(uuid.NewSHA1(replayed, fmt.Appendf(nil, "%s %s %s", client, of, key)).String())
+// same one, so that the copy is made once. On a bus with partitions an id may be of jobs of several
+// types.
+func ReplayedID(client bus.ClientName, name TypeName, of ID, key string) ID {
+	return ID(uuid.NewSHA1(replayed, fmt.Appendf(nil, "%s %s %s %s", client, name, of, key)).String())
 }
 
 // String is the id as clients see it.

@@ -162,19 +162,20 @@ func (h *Handlers) count(request string, status jobs.Status, err error) {
 
 // replayJob enqueues a copy of a job.
 func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
+	name := nameParam(r)
 	id, err := idParam(r)
 	if err == nil {
 		err = h.RefuseBody(w, r)
 	}
 	var copied jobs.ID
 	if err == nil {
-		copied, err = copyID(r, id)
+		name, copied, err = h.copyID(r, name, id)
 	}
 	var job jobs.Job
 	if err == nil {
-		job, err = h.stores.For(clientOf(r)).Replay(r.Context(), nameParam(r), id, copied, h.Now())
-		h.count(telemetry.Replay, job.Status, err)
+		job, err = h.stores.For(clientOf(r)).Replay(r.Context(), name, id, copied, h.Now())
 	}
+	h.count(telemetry.Replay, job.Status, err)
 	if err != nil {
 		h.Fail(w, r, h.explained(r, id, err))
 		return
@@ -184,13 +185,21 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 }
 
 // copyID is the id for the copy of a job: with an idempotency key the same as in earlier requests
-// of the client for this job. So the key is remembered for as long as the copy is kept.
-func copyID(r *http.Request, of jobs.ID) (jobs.ID, error) {
+// of the client for this job. So the key is remembered for as long as the copy is kept. As the type
+// is part of it, that is looked up if it is not given; else it is returned as it is.
+func (h *Handlers) copyID(r *http.Request, name jobs.TypeName, of jobs.ID) (jobs.TypeName, jobs.ID, error) {
 	key, err := rest.IdempotencyKey(r)
 	if err != nil || key == "" {
-		return jobs.NewID(), err
+		return name, jobs.NewID(), err
 	}
-	return jobs.ReplayedID(rest.Caller(r).PublicName(), of, key), nil
+	if name == "" {
+		job, err := h.stores.Job(r.Context(), "", of)
+		if err != nil {
+			return "", "", err
+		}
+		name = job.Type
+	}
+	return name, jobs.ReplayedID(rest.Caller(r).PublicName(), name, of, key), nil
 }
 
 // deleteJob cancels a job: with 204, or with 202 if its service has it and may do the work all the

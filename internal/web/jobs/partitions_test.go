@@ -87,6 +87,30 @@ func (p *parted) work(all *stores.Stores, downstream string) (stop func()) {
 
 func (p *parted) now() time.Time { return p.Clock() }
 
+// TestReplaysOfTwoTypesHaveTwoIDs replays jobs with one id, of types of several partitions, with one
+// key.
+func TestReplaysOfTwoTypesHaveTwoIDs(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		divided := storetest.NewPartitions(t, redis.Open(t))
+		p := newParted(t, divided.Stores)
+		p.Clock = func() time.Time { return start }
+		p.addTypes(`"url":null`)
+		copies := map[string]bool{}
+		for _, name := range p.names {
+			p.require(204, "DELETE", p.put(name, 1), "")
+			copied := p.DoOnce(alice, "POST", "/v1/jobs/"+name+"/"+jobID(1)+"/replay", "", "key")
+			require.Equal(t, 201, copied.Status, copied.Body)
+			copies[copied.Body[:len(`{"id":"`+jobID(1))]] = true
+		}
+		assert.Len(t, copies, len(p.names))
+		path := "/v1/jobs/" + p.names[0] + "/" + jobID(2)
+		p.put(p.names[0], 2)
+		p.require(204, "DELETE", path, "")
+		named := p.DoOnce(alice, "POST", path+"/replay", "", "key")
+		assert.Equal(t, named.Body, p.DoOnce(alice, "POST", "/v1/jobs/"+jobID(2)+"/replay", "", "key").Body)
+	})
+}
+
 // TestJobsOfSeveralPartitions go through their lives as on one Redis.
 func TestJobsOfSeveralPartitions(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
