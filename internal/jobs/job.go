@@ -1,11 +1,14 @@
 package jobs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"routemaster/internal/bus"
 )
@@ -34,8 +37,22 @@ var Archived = [...]Status{Succeeded, Failed, Expired, Cancelled}
 // IsArchived reports whether a job with the status has ended.
 func (s Status) IsArchived() bool { return s != Queued && s != InProgress }
 
-// MaxData is the maximum size of a job's data in bytes, as it is sent.
+// MaxData is the maximum size of a job's data in bytes, without white space: see [FitData].
 const MaxData = 102_400
+
+// FitData returns the data of a job as it is stored: as it was sent or, if it has more than
+// [MaxData] bytes so, without the white space between its tokens. So data is not refused that a
+// database has printed with spaces.
+func FitData(data []byte) []byte {
+	if len(data) <= MaxData {
+		return data
+	}
+	compact := jsontext.Value(bytes.Clone(data))
+	if compact.Compact() != nil { // its reader refuses it
+		return data
+	}
+	return compact
+}
 
 // MaxBulk is how many jobs one request may enqueue, MaxFetch how many it may fetch.
 const (
@@ -50,7 +67,7 @@ type Job struct {
 	Status Status
 	// Attempts is how many attempts are left, the one in progress included.
 	Attempts int
-	// Data is JSON, to the letter as it was sent.
+	// Data is JSON, to the letter as it was sent, but for the white space that [FitData] takes away.
 	Data []byte
 	// Sequence grows from one job of a type to the next, in the order in which they were enqueued. It
 	// is a time in µs since the Unix epoch, or a little later.

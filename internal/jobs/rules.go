@@ -124,7 +124,7 @@ func (t *Type) validateSchedule() error {
 	case len(t.Schedule) > MaxSchedule:
 		return refuse(invalidParameter, "/schedule", "has %d bytes; at most %d are allowed", len(t.Schedule), MaxSchedule)
 	case len(t.ScheduleData) > MaxData:
-		return refuse(invalidParameter, "/schedule_data", "has %d bytes; at most %d are allowed", len(t.ScheduleData), MaxData)
+		return refuse(invalidParameter, "/schedule_data", "has %d bytes without white space; at most %d are allowed", len(t.ScheduleData), MaxData)
 	case bus.IsTooDeep(t.ScheduleData):
 		return refuse(invalidParameter, "/schedule_data", "%s", bus.TooDeep)
 	}

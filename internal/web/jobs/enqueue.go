@@ -18,9 +18,9 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// maxJobBody is the maximum size of a body with one job, in bytes: its data, and room for the other
-// members and white space.
-const maxJobBody = jobs.MaxData + 4<<10
+// maxJobBody is the maximum size of a body with one job, in bytes: its data with as much white
+// space, and room for the other members.
+const maxJobBody = 2*jobs.MaxData + 4<<10
 
 // randomID in place of an id has one be made, for load tests.
 const randomID = "random_id"
@@ -40,7 +40,7 @@ const clockTolerance = time.Minute
 
 // read returns the job, whose id is read by a function. The pointer is where it is in the request.
 func (s *sentJob) read(now time.Time, pointer string, readID func() (jobs.ID, error)) (job jobs.NewJob, err error) {
-	job.Data = s.Data
+	job.Data = jobs.FitData(s.Data)
 	if job.RunAfter, err = readTime(pointer+"/run_after", s.RunAfter); err != nil {
 		return job, err
 	}
@@ -56,10 +56,10 @@ func (s *sentJob) read(now time.Time, pointer string, readID func() (jobs.ID, er
 	if job.ID, err = readID(); err != nil {
 		return job, err
 	}
-	if len(s.Data) > jobs.MaxData {
+	if len(job.Data) > jobs.MaxData {
 		return job, &rest.Problem{
 			Status: http.StatusRequestEntityTooLarge, Pointer: pointer + "/data",
-			Detail: fmt.Sprintf("has %d bytes; at most %d are allowed", len(s.Data), jobs.MaxData),
+			Detail: fmt.Sprintf("has %d bytes without white space; at most %d are allowed", len(job.Data), jobs.MaxData),
 		}
 	}
 	if bus.IsTooDeep(s.Data) {

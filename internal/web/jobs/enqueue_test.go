@@ -84,7 +84,7 @@ func TestAJobIsRefused(t *testing.T) {
 			{"/ship/job_1", `{"data":1}`, 404, "not_found", ""},
 			{"/ship/" + strings.Repeat("1", 41), `{"data":1}`, 404, "not_found", ""},
 			{"/none/" + jobID(1), `{"data":` + tooMuch + `}`, 413, "entity_too_large", "/data"},
-			{"/none/" + jobID(1), `{"data":1,"x":` + dataOf(jobs.MaxData+8<<10) + `}`, 413, "entity_too_large", ""},
+			{"/none/" + jobID(1), `{"data":1,"x":` + dataOf(2*jobs.MaxData+8<<10) + `}`, 413, "entity_too_large", ""},
 			{"/none/" + jobID(1), `{"data":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`, 400, "invalid_parameter", "/data"},
 			{"/none/" + jobID(1), `{"data":1}`, 404, "job_type_not_found", ""},
 			{"/No%20ne/" + jobID(1), `{"data":1}`, 404, "job_type_not_found", ""},
@@ -152,6 +152,31 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 	})
 }
 
+// TestDataIsMeasuredWithoutSpaces sends data as PostgreSQL prints it, wherever there is data.
+func TestDataIsMeasuredWithoutSpaces(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		compact := "[" + strings.Repeat("1,", jobs.MaxData/2-2) + "12]"
+		require.Len(t, compact, jobs.MaxData)
+		spaced := strings.ReplaceAll(compact, ",", ", ")
+		require.Greater(t, len(spaced), jobs.MaxData+40_000)
+		a.require(202, "PUT", "/v1/jobs/ship/"+jobID(1), `{"data": `+spaced+`}`)
+		a.require(202, "POST", "/v1/jobs/ship", `[{"id": "`+jobID(2)+`", "data": `+spaced+`}]`)
+		a.require(201, "POST", "/v2/job-types", newType("daily", `,"schedule":"0 6 * * *","schedule_data":`+spaced))
+		a.require(202, "PUT", "/v1/jobs/ship/"+jobID(3), `{"data": [ 1.50 ]}`)
+		for n, want := range []string{compact, compact, "[ 1.50 ]"} {
+			stored, err := a.jobs.Job(t.Context(), "ship", jobs.ID(strings.TrimPrefix(jobID(n+1), "job_")))
+			require.NoError(t, err)
+			assert.Equal(t, want, string(stored.Data))
+		}
+		got := a.refuse("PUT", "/v1/jobs/ship/"+jobID(4), `{"data":[ `+dataOf(jobs.MaxData-1)+`]}`, 413, "entity_too_large")
+		assert.Equal(t, "/data", got.Pointer)
+		assert.Contains(t, got.Detail, "102401 bytes without white space")
+		storetest.RequireAllSound(t, a.Stores)
+	})
+}
+
 // endless is a body without an end, of which so many bytes were read.
 type endless struct{ read int }
 
@@ -171,5 +196,5 @@ func TestABodyThatIsTooLargeIsNotReadToItsEnd(t *testing.T) {
 	w := httptest.NewRecorder()
 	a.Handler.ServeHTTP(w, r)
 	assert.Equal(t, 413, w.Code)
-	assert.Less(t, body.read, 2*jobs.MaxData)
+	assert.Less(t, body.read, 3*jobs.MaxData)
 }

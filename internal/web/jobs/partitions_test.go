@@ -87,8 +87,8 @@ func (p *parted) work(all *stores.Stores, downstream string) (stop func()) {
 
 func (p *parted) now() time.Time { return p.Clock() }
 
-// TestReplaysOfTwoTypesHaveTwoIDs replays jobs with one id, of types of several partitions, with one
-// key.
+// TestReplaysOfTwoTypesHaveTwoIDs replays jobs with one id and one key, of types of several
+// partitions.
 func TestReplaysOfTwoTypesHaveTwoIDs(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		divided := storetest.NewPartitions(t, redis.Open(t))

@@ -17,9 +17,9 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// maxTypeBody is the maximum size of a body with a job type, in bytes: the data of its schedule,
-// and the other members.
-const maxTypeBody = jobs.MaxData + rest.MaxValueBody
+// maxTypeBody is the maximum size of a body with a job type, in bytes: the data of its schedule
+// with as much white space, and the other members.
+const maxTypeBody = 2*jobs.MaxData + rest.MaxValueBody
 
 // sentType is a job type as clients send it. In a new type null is as if left out, but for its URL;
 // in a change it is the default.
@@ -53,7 +53,7 @@ func (s *sentType) apply(t *jobs.Type) {
 	set(s.Schedule, "", func(schedule string) { t.Schedule = schedule })
 	set(s.Timezone, "", func(zone string) { t.Timezone = zone })
 	set(s.Clients, nil, func(clients bus.Clients) { t.Clients = clients })
-	set(s.ScheduleData, nil, func(data jsontext.Value) { t.ScheduleData = data })
+	set(s.ScheduleData, nil, func(data jsontext.Value) { t.ScheduleData = jobs.FitData(data) })
 }
 
 // set assigns what was sent of a member: its default for null.

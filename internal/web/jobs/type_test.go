@@ -146,7 +146,7 @@ func TestTypesAreRefused(t *testing.T) {
 			{newType("a", `,"url":null,"retention":-9223372036854775808`), 400, "invalid_parameter", "/retention"},
 			{newType("a", `,"url":null,"schedule":"* * *"`), 400, "invalid_parameter", "/schedule"},
 			{newType("a", `,"url":null,"schedule":"* * * * *","schedule_data":"`+strings.Repeat("x", jobs.MaxData)+`"`), 400, "invalid_parameter", "/schedule_data"},
-			{newType("a", `,"schedule_data":"`+strings.Repeat("x", 200_000)+`"`), 413, "entity_too_large", ""},
+			{newType("a", `,"schedule_data":"`+strings.Repeat("x", 300_000)+`"`), 413, "entity_too_large", ""},
 		} {
 			for collection := range both {
 				got := a.Problem(alice, "POST", collection, c.body)
