@@ -187,6 +187,8 @@ func TestWrongJobsAreNotSent(t *testing.T) {
 		{"put ship --run-after 9999-12-31T23:00:00-02:00", "in a year from 2001 to 9999"},
 		{"put meta.shutdown", `"meta.shutdown" is not the name of a job type: must be another name`},
 		{"put ship --expires-at -1h", "--expires-at must be like 2027"},
+		{"put ship --expires-at 0", "--expires-at must be like 2027"},
+		{"put ship --expires-at 0s --run-after 0", "--expires-at must be like 2027"},
 		{"show 282227eb-3c76-4ef7-af7e-25dff933077f", "is not a job's id, which is job_ and a UUID"},
 		{"list --limit 0", "--limit must be 1 or more"},
 		{"list --status failed", "jobs that are failed have ended; give --archived too"},

@@ -75,7 +75,7 @@ func (f *putFlags) job(cmd *cobra.Command, args []string, now time.Time) (job jo
 			continue
 		}
 		at, ok := futureTime(flag.text, now)
-		if !ok {
+		if !ok || flag.into == &job.ExpiresAt && at.Equal(now) { // which leaves no time to run it
 			return job, wrongFlag(flag.name, "like 2027-01-31T12:00:00Z, like 10s, for in 10 seconds, or in ms since the Unix epoch; in a year from 2001 to 9999")
 		}
 		*flag.into = at

@@ -2,13 +2,12 @@ package jobs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"routemaster/internal/bus"
 )
@@ -47,11 +46,11 @@ func FitData(data []byte) []byte {
 	if len(data) <= MaxData {
 		return data
 	}
-	compact := jsontext.Value(bytes.Clone(data))
-	if compact.Compact() != nil { // its reader refuses it
+	var compact bytes.Buffer
+	if json.Compact(&compact, data) != nil { // its reader refuses it
 		return data
 	}
-	return compact
+	return compact.Bytes()
 }
 
 // MaxBulk is how many jobs one request may enqueue, MaxFetch how many it may fetch.
@@ -125,7 +124,7 @@ type NewJob struct {
 type BulkError struct {
 	// Index is that of the job, from 0.
 	Index int
-	// Err is [ErrArchived], [ErrRemoved], [ErrOtherType] or [ErrTooLarge].
+	// Err is [ErrArchived], [ErrRemoved], [ErrOtherType], [ErrTooLarge] or [ErrNeverRuns].
 	Err error
 }
 
@@ -181,6 +180,9 @@ var (
 	ErrOtherType = errors.New("the id is that of a job of another type")
 	// ErrTooLarge means that jobs which are there already have too much data to be returned.
 	ErrTooLarge = errors.New("the jobs that are there have too much data")
+	// ErrNeverRuns means that a new job expires before it may run. By a minute in the past it may be
+	// that its client's clock is wrong.
+	ErrNeverRuns = errors.New("the job would never run")
 	// ErrManyTypes means that jobs of several types, in different partitions, have an id.
 	ErrManyTypes = errors.New("jobs of several types have the id")
 )

@@ -119,6 +119,7 @@ var refusals = map[string]error{
 	"not client":      jobs.ErrNotClient,
 	"not pull":        jobs.ErrNotPull,
 	"too large":       jobs.ErrTooLarge,
+	"never runs":      jobs.ErrNeverRuns,
 	"changed":         errChanged,
 }
 

@@ -35,20 +35,14 @@ type sentJob struct {
 	ExpiresAt *string        `json:"expires_at"`
 }
 
-// clockTolerance is how far clients' clocks may be ahead of or behind the bus's.
-const clockTolerance = time.Minute
-
 // read returns the job, whose id is read by a function. The pointer is where it is in the request.
-func (s *sentJob) read(now time.Time, pointer string, readID func() (jobs.ID, error)) (job jobs.NewJob, err error) {
+func (s *sentJob) read(pointer string, readID func() (jobs.ID, error)) (job jobs.NewJob, err error) {
 	job.Data = jobs.FitData(s.Data)
 	if job.RunAfter, err = readTime(pointer+"/run_after", s.RunAfter); err != nil {
 		return job, err
 	}
 	if job.ExpiresAt, err = readTime(pointer+"/expires_at", s.ExpiresAt); err != nil {
 		return job, err
-	}
-	if !job.ExpiresAt.IsZero() && now.Sub(job.ExpiresAt) > clockTolerance {
-		return job, bus.Invalidf(pointer+"/expires_at", "is in the past, so that the job would never run: leave it out, or send a later time")
 	}
 	if s.Data == nil {
 		return job, missing(pointer+"/data", "any JSON value, null included")
@@ -92,7 +86,7 @@ func (h *Handlers) putJob(w http.ResponseWriter, r *http.Request) {
 	err := h.ReadJSON(w, r, maxJobBody, &sent)
 	var job jobs.NewJob
 	if err == nil {
-		job, err = sent.read(h.Now(), "", func() (jobs.ID, error) {
+		job, err = sent.read("", func() (jobs.ID, error) {
 			if chi.URLParam(r, "id") == randomID {
 				return jobs.NewID(), nil
 			}
@@ -141,14 +135,18 @@ func (h *Handlers) postJobs(w http.ResponseWriter, r *http.Request) {
 	err := h.ReadJSON(w, r, rest.MaxLongBody, &sent)
 	var list []jobs.NewJob
 	if err == nil {
-		list, err = sent.read(h.Now())
+		list, err = sent.read()
 	}
 	var queued []jobs.Job
 	if err == nil {
 		queued, err = h.enqueue(r, list)
 	}
 	if failed, ok := errors.AsType[*jobs.BulkError](err); ok {
-		err = rest.At(pointerTo(failed.Index)+"/id", err)
+		member := "/id"
+		if invalid, ok := errors.AsType[*bus.Invalid](err); ok {
+			member = invalid.Pointer
+		}
+		err = rest.At(pointerTo(failed.Index)+member, err)
 	}
 	if err != nil {
 		h.Fail(w, r, err)
@@ -158,13 +156,13 @@ func (h *Handlers) postJobs(w http.ResponseWriter, r *http.Request) {
 }
 
 // read returns the jobs.
-func (s sentJobs) read(now time.Time) ([]jobs.NewJob, error) {
+func (s sentJobs) read() ([]jobs.NewJob, error) {
 	if len(s) == 0 {
 		return nil, bus.Invalidf("", "the array is empty; send 1 to %d jobs", jobs.MaxBulk)
 	}
 	list, at := make([]jobs.NewJob, len(s)), map[jobs.ID]int{}
 	for i := range s {
-		job, err := s[i].read(now, pointerTo(i), func() (jobs.ID, error) { return s[i].readID(pointerTo(i) + "/id") })
+		job, err := s[i].read(pointerTo(i), func() (jobs.ID, error) { return s[i].readID(pointerTo(i) + "/id") })
 		if err != nil {
 			return nil, err
 		}
@@ -232,8 +230,19 @@ func (h *Handlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, err
 		err = &jobs.BulkError{Index: failed.Index, Err: errRemoved}
 	case ok && errors.Is(err, jobs.ErrTooLarge):
 		err = &jobs.BulkError{Index: failed.Index, Err: errTooLarge}
+	case ok && errors.Is(err, jobs.ErrNeverRuns):
+		err = &jobs.BulkError{Index: failed.Index, Err: neverRuns(list[failed.Index])}
 	}
 	return queued, err
+}
+
+// neverRuns is [jobs.ErrNeverRuns] of a job, with what to change.
+func neverRuns(job jobs.NewJob) error {
+	fault := "is in the past"
+	if !job.RunAfter.Before(job.ExpiresAt) {
+		fault = "is not after run_after"
+	}
+	return bus.Invalidf("/expires_at", "%s, so that the job would never run: leave it out, or send a later time", fault)
 }
 
 // ignored is what becomes of jobs of [jobs.MetaShutdown]: nothing, but existing clients see them

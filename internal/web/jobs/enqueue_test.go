@@ -76,6 +76,8 @@ func TestAJobIsRefused(t *testing.T) {
 			{"/ship/" + jobID(1), `{"data":1,"expires_at":1}`, 400, "invalid_request", "/expires_at"},
 			{"/ship/" + jobID(1), `{"data":1,"expires_at":"0001-01-01T00:00:00Z"}`, 400, "invalid_request", "/expires_at"},
 			{"/ship/" + jobID(1), `{"data":1,"expires_at":"2026-01-31T17:58:00Z"}`, 400, "invalid_request", "/expires_at"},
+			{"/ship/" + jobID(1), `{"data":1,"run_after":"2026-02-01T00:00:00Z","expires_at":"2026-02-01T00:00:00Z"}`, 400, "invalid_request", "/expires_at"},
+			{"/ship/random_id", `{"data":1,"run_after":"2026-01-31T18:00:10Z","expires_at":"2026-01-31T18:00:05Z"}`, 400, "invalid_request", "/expires_at"},
 			{"/ship/" + jobID(1), `{"data":1,"run_after":"2026-01-31T8:00:00Z"}`, 400, "invalid_request", "/run_after"},
 			{"/ship/" + jobID(1), `{}`, 400, "missing_parameter", "/data"},
 			{"/ship/job_" + strings.Repeat("z", 36), `{}`, 400, "missing_parameter", "/data"},
@@ -131,6 +133,9 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 			{"/ship", `[]`, 400, "invalid_request", ""},
 			{"/ship", `[` + one(3, "") + `,1]`, 400, "invalid_request", "/1"},
 			{"/ship", `[` + one(3, "") + `,` + one(4, `,"run_after":"now"`) + `]`, 400, "invalid_request", "/1/run_after"},
+			{"/ship", `[` + one(2, `,"expires_at":"2026-01-01T00:00:00Z"`) + `,` + one(4, `,"expires_at":"2026-01-01T00:00:00Z"`) + `]`, 400, "invalid_request", "/1/expires_at"},
+			{"/ship", `[` + one(3, `,"run_after":"2026-03-01T00:00:00Z","expires_at":"2026-02-01T00:00:00Z"`) + `]`, 400, "invalid_request", "/0/expires_at"},
+			{"/ship", `[` + one(3, "") + `,` + one(9, `,"expires_at":"2026-01-01T00:00:00Z"`) + `]`, 400, "job_already_archived", "/1/id"},
 			{"/ship", `[` + one(3, "") + `,{"id":"` + jobID(4) + `"}]`, 400, "missing_parameter", "/1/data"},
 			{"/ship", `[` + one(3, "") + `,{"data":1}]`, 400, "missing_parameter", "/1/id"},
 			{"/ship", `[` + one(3, "") + `,{"data":1,"id":4}]`, 400, "invalid_request", "/1/id"},
@@ -173,6 +178,31 @@ func TestDataIsMeasuredWithoutSpaces(t *testing.T) {
 		got := a.refuse("PUT", "/v1/jobs/ship/"+jobID(4), `{"data":[ `+dataOf(jobs.MaxData-1)+`]}`, 413, "entity_too_large")
 		assert.Equal(t, "/data", got.Pointer)
 		assert.Contains(t, got.Detail, "102401 bytes without white space")
+		storetest.RequireAllSound(t, a.Stores)
+	})
+}
+
+// TestARequestIsRepeatedAfterItsJobHasExpired gets the job, as any repeated request, or learns that
+// it has ended.
+func TestARequestIsRepeatedAfterItsJobHasExpired(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship", limit(2))
+		const expires = `"expires_at":"2026-01-31T18:30:00Z","data":1}`
+		ran := a.require(202, "PUT", "/v1/jobs/ship/"+jobID(1), `{`+expires)
+		a.fetch("ship")
+		a.require(202, "POST", "/v1/jobs/ship", `[{"id":"`+jobID(2)+`","run_after":"2026-01-31T18:20:00Z",`+expires+`]`)
+		a.Ahead = time.Hour
+		again := a.require(202, "PUT", "/v1/jobs/ship/"+jobID(1), `{`+expires)
+		assert.Equal(t, strings.Replace(ran, "queued", "in-progress", 1)[:100], again[:100])
+		both := `[{"id":"` + jobID(1) + `",` + expires + `,{"id":"` + jobID(2) + `","run_after":"2026-02-20T18:20:00Z",` + expires + `]`
+		var list []job
+		require.NoError(t, json.Unmarshal([]byte(a.require(202, "POST", "/v1/jobs/ship", both)), &list))
+		assert.Equal(t, []string{"in-progress", "queued"}, []string{list[0].Status, list[1].Status})
+		a.require(204, "DELETE", "/v1/jobs/ship/"+jobID(2), "")
+		a.refuse("PUT", "/v1/jobs/ship/"+jobID(2), `{`+expires, 400, "job_already_archived")
+		assert.Equal(t, "/1/id", a.refuse("POST", "/v1/jobs/ship", both, 400, "job_already_archived").Pointer)
+		assert.Equal(t, "/expires_at", a.refuse("PUT", "/v1/jobs/ship/"+jobID(3), `{`+expires, 400, "invalid_request").Pointer)
 		storetest.RequireAllSound(t, a.Stores)
 	})
 }

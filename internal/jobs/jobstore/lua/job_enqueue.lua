@@ -7,11 +7,20 @@
 --          for never)
 -- Returns  {1, job, ...}: {its attempts, its sequence (text)} of a job that was added, any other as
 --          show_job; {0, 'unknown type'}; {0, 'not client'}; {0, 'archived', index};
---          {0, 'removed', index}; {0, 'other type', index}; {0, 'too large', index}, from 0;
---          {0, 'account full', ...}: the account of the type's owner
+--          {0, 'removed', index}; {0, 'other type', index}; {0, 'too large', index};
+--          {0, 'never runs', index}, from 0; {0, 'account full', ...}: the account of the type's
+--          owner
 -- Keeps    a job in the queue's index, in its type's list and in one state
 -- Cost     commands: 6, those of add_jobs, and 5 for each job that is there; 1 more of a type of
 --          at_most_once
+local CLOCKS = 60000000 -- µs, by which the clocks of clients may differ from ours
+
+-- Whether a job has expired before it may be taken first.
+local function never_runs(run_after, expires_at, now)
+  local expires = tonumber(expires_at)
+  return expires > 0 and (expires < now - CLOCKS or expires <= tonumber(run_after))
+end
+
 local name, now, bytes = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 local type = read_type(name)
 if not type or type.deleted then return { 0, 'unknown type' } end
@@ -38,6 +47,8 @@ for i = 7, #ARGV, 4 do
   if found[2] then
     bytes = bytes - redis.call('STRLEN', data_key(found[3] or ARGV[i]))
     if bytes < 0 and #keys > 1 then return { 0, 'too large', index } end
+  elseif never_runs(ARGV[i + 2], ARGV[i + 3], now) then
+    return { 0, 'never runs', index }
   else
     kept = kept + JOB_BYTES + #ARGV[i + 1]
     table.insert(jobs, {
