@@ -45,7 +45,13 @@ INSERT INTO queued_jobs (id, name, attempts, run_after, expires_at, status, data
 INSERT INTO queued_jobs (id, name, attempts, run_after, status, data) VALUES
   ('00000000-0000-4000-a000-000000000001', 'Ship:Daily', 3, now(), 'in-progress', '{"a|b": "c\\d\n", "n": 1.50}'),
   ('00000000-0000-4000-a000-000000000002', 'pay', 1, now(), 'in-progress', '1'),
-  ('00000000-0000-4000-a000-000000000003', 'pay', 1, now(), 'queued', 'null');`
+  ('00000000-0000-4000-a000-000000000003', 'pay', 1, now(), 'queued', 'null');
+INSERT INTO queued_jobs (id, name, attempts, run_after, expires_at, status, data) VALUES
+  ('00000000-0000-4000-b000-000000000001', 'Ship:Daily', 3, now(), now() - interval '1 day', 'queued', '1'),
+  ('00000000-0000-4000-b000-000000000002', 'Ship:Daily', 3, now(), now() - interval '10 s', 'in-progress', '1'),
+  ('00000000-0000-4000-b000-000000000003', 'Ship:Daily', 3, now() + interval '2 h', now() + interval '1 h', 'queued', '1'),
+  ('00000000-0000-4000-b000-000000000004', 'Ship:Daily', 3, now() + interval '2 h', NULL, 'queued',
+    to_jsonb(array_fill(1, ARRAY[51000])));`
 
 // TestAQueueMovesFromRickover pastes the blocks of the page, with rickover's tables in PostgreSQL.
 func TestAQueueMovesFromRickover(t *testing.T) {
@@ -64,17 +70,23 @@ func TestAQueueMovesFromRickover(t *testing.T) {
 	require.Regexp(t, `^BUS=\S+ TOKEN=\S+ DATABASE_URL=\S+ DEQUEUERS=2$`, head)
 	variables := []string{"BUS=" + b.API, "TOKEN=" + shop, "DATABASE_URL=" + database, "DEQUEUERS=2"}
 	runTool(t, variables, "bash", "-euc", rest)
-	for range 2 { // the second time changes nothing
+	for range 3 { // the second time changes nothing, nor does one after a stop
 		runTool(t, variables, "bash", "-euc", blocks[1][1])
+		runTool(t, nil, "psql", database, "-qc", "DELETE FROM moved_jobs WHERE id IN (SELECT id FROM moved_jobs ORDER BY id LIMIT 700)")
 		assert.Contains(t, b.Call(shop, "GET", "/v2/job-types/Ship:Daily", "", 200),
 			`"attempts":3,"concurrency":10,"url":"","timeout":300000,"retention":604800,"paused":true`)
-		assert.Contains(t, b.Call(shop, "GET", "/v2/job-types/Ship:Daily", "", 200), `"counts":{"queued":1546,`)
+		assert.Contains(t, b.Call(shop, "GET", "/v2/job-types/Ship:Daily", "", 200), `"counts":{"queued":1547,`)
 		assert.Contains(t, b.Call(shop, "GET", "/v2/job-types/pay", "", 200), `"counts":{"queued":1,`)
 	}
 	const path = "/v1/jobs/Ship:Daily/job_00000000-0000-4000-"
 	assert.Contains(t, b.Call(shop, "GET", path+"9000-000000000045", "", 200), `"expires_at":"2099-01-31T12:30:00.123456Z"`)
 	assert.Contains(t, b.Call(shop, "GET", path+"a000-000000000001", "", 200), `"data":{"n":1.50,"a|b":"c\\d\n"}`)
+	assert.Contains(t, b.Call(shop, "GET", path+"b000-000000000004", "", 200), `"data":[1,1,1,`)
+	for n := 1; n <= 3; n++ {
+		b.Call(shop, "GET", fmt.Sprintf("%sb000-%012d", path, n), "", 404)
+	}
 	b.Call(shop, "GET", "/v1/jobs/pay/job_00000000-0000-4000-a000-000000000002", "", 404)
+	runTool(t, variables, "bash", "-euc", blocks[1][1])
 	runTool(t, variables, "bash", "-euc", blocks[2][1])
 	first := map[string]string{}
 	for range 11 { // ten of the first type, and one of the other: these are in progress
@@ -84,7 +96,13 @@ func TestAQueueMovesFromRickover(t *testing.T) {
 	for n := 1; n <= 10; n++ {
 		assert.Contains(t, first[fmt.Sprintf("%s8000-%012d", path, n)], fmt.Sprintf(`{"data":{"n": %d},"attempts":3,`, n))
 	}
-	assert.Contains(t, first["/v1/jobs/pay/job_00000000-0000-4000-a000-000000000003"], `{"data":null,"attempts":1,`)
+	const paid = "/v1/jobs/pay/job_00000000-0000-4000-a000-000000000003"
+	assert.Contains(t, first[paid], `{"data":null,"attempts":1,`)
+
+	// Also when jobs have ended it changes nothing to move what was moved.
+	b.Call(shop, "POST", paid, `{"status":"succeeded","attempt":1}`, 200)
+	runTool(t, variables, "bash", "-euc", blocks[1][1])
+	assert.Contains(t, b.Call(shop, "GET", paid, "", 200), `"status":"succeeded"`)
 }
 
 // runTool runs a command with more variables, and returns what it prints.
