@@ -1,6 +1,7 @@
 package rdb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -49,9 +50,12 @@ func Wrap(what string, err error) error {
 	if errors.Is(err, bus.ErrUnavailable) { // it is marked already
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	// A script that is missing though it was just loaded: Redis is being replaced.
+	// A script that is missing though it was just loaded: Redis is being replaced. So it is where the
+	// connection was closed on our side, as at a failover, unless it was the caller who gave up.
 	class := state.Classify(err)
-	if class == state.Refused || class == state.Unavailable || class == state.Held || class == state.Moved || HasCode(err, "NOSCRIPT") {
+	isClosed := class == state.Abandoned && !errors.Is(err, context.Canceled)
+	switch {
+	case isClosed, class == state.Refused, class == state.Unavailable, class == state.Held, class == state.Moved, HasCode(err, "NOSCRIPT"):
 		return fmt.Errorf("%s: %w: %w", what, bus.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)

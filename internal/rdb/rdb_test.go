@@ -2,11 +2,14 @@ package rdb_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -137,4 +140,15 @@ func TestARedisThatIsNotReadyIsUnavailable(t *testing.T) {
 	}
 	engine.SetError("")
 	assert.NoError(t, waiter.Wait(t.Context(), time.Millisecond))
+}
+
+// TestAClosedConnectionIsRedisUnavailable: at a failover the library closes the connections to the
+// old master while calls wait on them. Only a caller that gives up is nobody's failure.
+func TestAClosedConnectionIsRedisUnavailable(t *testing.T) {
+	closed := &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}
+	for _, err := range []error{closed, redis.ErrClosed} {
+		assert.ErrorIs(t, rdb.Wrap("wait", err), bus.ErrUnavailable)
+	}
+	assert.NotErrorIs(t, rdb.Wrap("wait", context.Canceled), bus.ErrUnavailable)
+	assert.NotErrorIs(t, rdb.Wrap("wait", errors.Join(context.Canceled, closed)), bus.ErrUnavailable)
 }

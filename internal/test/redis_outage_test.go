@@ -109,6 +109,7 @@ func TestAFailoverLosesNothing(t *testing.T) {
 	lost, _ := traffic.Compare(sub)
 	assert.Empty(t, lost)
 	b.RequireNothingLeft()
+	assert.NotContains(t, b.Logged.String(), "redis refused a call", "which the page calls a mistake in the bus")
 }
 
 // publishStatus publishes event 0 and returns the status.
