@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"routemaster/client"
+	"routemaster/client/history"
 	"routemaster/client/jobs"
 	"routemaster/client/machines"
 	"routemaster/client/subscriber"
@@ -85,6 +86,10 @@ func removals(t *testing.T, url string) []removal {
 		info, err := subscriber.Of(root, webtest.Alice).Info(t.Context())
 		return err == nil && len(info.Topics) > 0
 	}
+	remember := func(t *testing.T) {
+		subscribe(t)
+		require.NoError(t, history.Of(bob, "widgets").Put(t.Context(), history.Limits{Events: 2}))
+	}
 	ships := jobs.New(bob)
 	enqueue := func(t *testing.T) {
 		_, err := ships.AddType(t.Context(), jobs.Type{Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 1})
@@ -112,7 +117,8 @@ func removals(t *testing.T, url string) []removal {
 		{"sub del", webtest.Alice, "with the subscriber goes its subscription to 1 topic and \\d+ queued events", subscribe, subscribed},
 		{"job type del ship --force", webtest.Bob, "cancelled with the type: 1 job", enqueue, hasType},
 		{"machine apply " + file, webtest.RootKey, "state feed.waiting goes, with 0 labels", apply, waits},
-		{"topic del widgets", webtest.Bob, "with the topic goes its history, and 1 subscription", subscribe, hasTopic},
+		{"topic del widgets", webtest.Bob, "with the topic goes 1 subscription", subscribe, hasTopic},
+		{"topic del widgets", webtest.Bob, "with the topic goes its history of \\d+ events?, and 1 subscription", remember, hasTopic},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +51,7 @@ func newTokenDelCommand(bus *busFlags) *cobra.Command {
 		Short: "remove a token and its subscriber",
 		Long: `Remove a token and its subscriber, with all that waits to be delivered to it. It says on stderr what goes, and on a
 terminal asks first. Instead of the token, it takes the name of a client that has one token only. rtm token rotate
-replaces a token, and keeps the subscriber.`,
+replaces a token, and keeps the subscriber, also when the old token that rotate --keep has left is removed.`,
 		Example: "  rtm token del shop -b bus.example -t $ROOT_KEY\n  rtm token del shop--1 --yes -b @production",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -62,6 +63,13 @@ replaces a token, and keeps the subscriber.`,
 			what, err := describeRemoval(subscriber.Of(c, token).Info(cmd.Context()))
 			if err != nil {
 				return err
+			}
+			kept, err := keepsSubscription(cmd.Context(), c, token)
+			if err != nil {
+				return err
+			}
+			if kept {
+				what = "no subscription: another token of its client has that"
 			}
 			if err := asking.ask(cmd, "with the token goes "+what); err != nil {
 				return err
@@ -108,6 +116,28 @@ func pickToken(tokens []client.Token, meant string) (token string, err error) {
 	return token, nil
 }
 
+// keepsSubscription reports whether the subscription that a token speaks for stays without it: the
+// token was rotated, and the one in its place is still there.
+func keepsSubscription(ctx context.Context, c *client.Client, token string) (bool, error) {
+	tokens, err := c.Tokens(ctx)
+	if err != nil {
+		return false, err
+	}
+	subscriptions, err := c.Subscriptions(ctx)
+	if err != nil {
+		return false, err
+	}
+	names := map[string]string{}
+	for _, t := range tokens {
+		names[t.Token] = t.Name
+	}
+	holds := func(s client.SubscriptionStatus) bool { return s.Subscriber == token }
+	isLike := func(s client.SubscriptionStatus) bool {
+		return names[token] != "" && names[s.Subscriber] == names[token]
+	}
+	return !slices.ContainsFunc(subscriptions, holds) && slices.ContainsFunc(subscriptions, isLike), nil
+}
+
 // describeRemoval says what is lost with a subscriber.
 func describeRemoval(info subscriber.Info, err error) (string, error) {
 	if isNotFound(err) {
@@ -129,8 +159,8 @@ func newTokenListCommand(bus *busFlags) *cobra.Command {
 		Use:   "list",
 		Short: "list all tokens",
 		Long: `List all tokens: a line for each with its client's name. With --show-tokens the token, which is a secret, and a tab come
-before that; on a terminal both are a table. With --json an array of objects with the fields name and token and, if it is
-known, last_used_at (ms since the Unix epoch).`,
+before that; on a terminal both are a table. With --json an array of objects with the field name and, if it is known,
+last_used_at (ms since the Unix epoch), and token with --show-tokens.`,
 		Example: "  rtm token list -b bus.example -t $ROOT_KEY\n  rtm token list -b @production --json",
 		Args:    arguments(0, 0),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -148,7 +178,7 @@ known, last_used_at (ms since the Unix epoch).`,
 				rows = append(rows, row[len(row)-len(header):])
 			}
 			return list{
-				json: asJSON, value: append([]client.Token{}, tokens...), empty: "No tokens have been added.", header: header, rows: rows,
+				json: asJSON, value: tokensShown(tokens, show), empty: "No tokens have been added.", header: header, rows: rows,
 				plain: func(w io.Writer) error { return lines(w, rows) },
 			}.print(cmd.OutOrStdout())
 		}),
@@ -156,4 +186,15 @@ known, last_used_at (ms since the Unix epoch).`,
 	addJSONFlag(command, &asJSON)
 	addShowTokensFlag(command, &show)
 	return command
+}
+
+// tokensShown are tokens as --json prints them: without what is a secret, unless it is asked for.
+func tokensShown(tokens []client.Token, show bool) []client.Token {
+	shown := append([]client.Token{}, tokens...)
+	for i := range shown {
+		if !show {
+			shown[i].Token = ""
+		}
+	}
+	return shown
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/client/history"
 )
 
 func newTopicCommand() *cobra.Command {
@@ -60,7 +61,7 @@ func newTopicDelCommand(bus *busFlags) *cobra.Command {
 		Use:   "del NAME",
 		Short: "remove a topic of yours with all subscriptions to it; queued events are still delivered",
 		Long: `Remove a topic of yours with its history and all subscriptions to it. Queued events are still delivered. It says on
-stderr how many subscriptions go, and on a terminal asks first.`,
+stderr what goes, and on a terminal asks first.`,
 		Example:           "  rtm topic del widgets -b bus.example -t warehouse--1",
 		Args:              arguments(1, 1),
 		ValidArgsFunction: bus.completeTopics(0, 1),
@@ -75,7 +76,13 @@ stderr how many subscriptions go, and on a terminal asks first.`,
 					to++
 				}
 			}
-			if err := asking.ask(cmd, "with the topic goes its history, and "+count(to, "subscription")); err != nil {
+			what := count(to, "subscription")
+			if kept, err := history.Of(c, args[0]).Get(cmd.Context()); err == nil {
+				what = "its history of " + count(int(kept.StoredEvents), "event") + ", and " + what
+			} else if !isNotFound(err) {
+				return err
+			}
+			if err := asking.ask(cmd, "with the topic goes "+what); err != nil {
 				return err
 			}
 			return c.DeleteTopic(cmd.Context(), args[0])
