@@ -38,7 +38,7 @@ func newJobShowCommand(bus *busFlags) *cobra.Command {
 		Short: "show a job: its status, its times, its data and its attempts",
 		Long: `Show a job, whether it has ended or not, as long as it is kept: as a table on a terminal, else a line for each, with name
 and value separated by a tab. Behind the data are its last attempts, the latest first: with how many were left, when one began,
-how long it took, what came of it, and why. --json leaves them out.`,
+how long it took, what came of it, and why. With --json they are last_attempts, in the object of the job.`,
 		Example:           "  rtm job show job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
 		Args:              jobIDs(1, 1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -47,24 +47,28 @@ how long it took, what came of it, and why. --json leaves them out.`,
 			if err != nil {
 				return err
 			}
+			attempts, err := j.Attempts(cmd.Context(), job.Type, job.ID)
+			if err != nil {
+				return err
+			}
 			rows := jobDetails(job)
-			if !asJSON {
-				attempts, err := j.Attempts(cmd.Context(), job.Type, job.ID)
-				if err != nil {
-					return err
-				}
-				for _, a := range attempts {
-					rows = append(rows, []string{"attempt " + strconv.Itoa(a.Attempt), describeAttempt(a)})
-				}
+			for _, a := range attempts {
+				rows = append(rows, []string{"attempt " + strconv.Itoa(a.Attempt), describeAttempt(a)})
 			}
 			return list{
-				json: asJSON, value: job, header: []string{"WHAT", "VALUE"}, rows: rows,
+				json: asJSON, value: triedJob{job, append([]jobs.Attempt{}, attempts...)}, header: []string{"WHAT", "VALUE"}, rows: rows,
 				plain: func(w io.Writer) error { return lines(w, rows) },
 			}.print(cmd.OutOrStdout())
 		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return command
+}
+
+// triedJob is a job as rtm job show --json prints it.
+type triedJob struct {
+	jobs.Job
+	LastAttempts []jobs.Attempt `json:"last_attempts"`
 }
 
 // jobDetails are the rows of rtm job show. Times are as the bus sends them.

@@ -122,6 +122,11 @@ func TestJobsArePutAndDone(t *testing.T) {
 	b.take(t)
 	b.rtm(t, "report", id, "failed", "--final", "--error", "no such customer")
 	assert.Contains(t, b.rtm(t, "show", id), "status\tfailed\nattempts left\t2\nended\t")
+	var tried triedJob
+	require.NoError(t, json.Unmarshal([]byte(b.rtm(t, "show", id, "--json")), &tried))
+	assert.Equal(t, id, tried.ID)
+	require.Len(t, tried.LastAttempts, 1)
+	assert.Equal(t, "no such customer", tried.LastAttempts[0].Error)
 	assert.Regexp(t, `\nreason\tno such customer\n(.*\n)*attempt 3\tfailed, began .*, took .*, no such customer\n`, b.rtm(t, "show", id))
 	status, _, errors := b.try(t, "report", id, "succeeded")
 	assert.Equal(t, app.ExitFailed, status)
