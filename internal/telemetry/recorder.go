@@ -175,11 +175,12 @@ func (r *Recorder) Lost(subscriber bus.ClientName, reason bus.LossReason, events
 	}
 }
 
-// Subscriber notes that there is a subscriber. What it loses is 0 from then on: the increase of a
-// series that begins with 1 is not seen.
+// Subscriber notes that there is a subscriber. What it loses, and what becomes dead letters, is 0
+// from then on: the increase of a series that begins with 1 is not seen.
 func (r *Recorder) Subscriber(subscriber bus.ClientName) {
 	if r != nil {
 		r.metrics.lost.of(string(subscriber))
+		r.metrics.deadLettered.of(string(subscriber))
 		r.metrics.droppedDeadLetters.of(string(subscriber))
 	}
 }

@@ -52,7 +52,7 @@ var alertTests = map[string]alertTest{
 	"RoutemasterEventsGrowOld":         {40, map[string]string{`routemaster_subscriber_oldest_event_age_seconds{subscriber="a"}`: grows}},
 	"RoutemasterSubscriberHealthGone":  {27, map[string]string{`routemaster_subscriber_health_points{subscriber="a"}`: "100x20 0x300"}},
 	"RoutemasterLaneBlocked":           {82, map[string]string{`routemaster_lane_blocked{subscriber="a"}`: first}},
-	"RoutemasterDeadLetters":           {21, map[string]string{`routemaster_subscriber_dead_letter_events{subscriber="a"}`: first}},
+	"RoutemasterDeadLetters":           {21, map[string]string{`routemaster_dead_letter_events_total{subscriber="a",reason="age"}`: first, `routemaster_subscriber_dead_letter_events{subscriber="a"}`: "5x10 0x9 3x301"}},
 	"RoutemasterDeadLettersDropped":    {21, map[string]string{`routemaster_dead_letters_dropped_events_total{subscriber="a"}`: first}},
 	"RoutemasterGap":                   {21, map[string]string{`routemaster_gap_events_total{subscriber="a",reason="removed"}`: first}},
 	"RoutemasterWorkersBusy":           {32, map[string]string{`routemaster_worker_threads{queue="main"}`: "8x320", `routemaster_worker_threads_busy{queue="main"}`: "0x20 8x300", `routemaster_jobs{queue="main",status="instant"}`: first}},

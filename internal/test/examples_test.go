@@ -118,6 +118,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	require.Greater(t, len(queries), 25)
 	exist["up"] = `,job="routemaster"` // Prometheus makes it
 	// These are there once the first has been dropped, held or lost, has failed or was asked.
+	exist["routemaster_dead_letter_events_total"] = `,subscriber="shop"`
 	exist["routemaster_dead_letters_dropped_events_total"] = `,subscriber="shop"`
 	exist["routemaster_gap_events_total"] = `,subscriber="shop",reason="autodrop"`
 	exist["routemaster_job_attempts_total"] += `,outcome="held",outcome="succeeded"`
