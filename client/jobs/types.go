@@ -66,7 +66,7 @@ type TypeInfo struct {
 	SkipReason string `json:"skip_reason,omitempty"`
 	Counts     Counts `json:"counts"`
 	// Causes are why jobs that have not ended are not in progress, or stay there: "no_worker",
-	// "paused", "held_type", "concurrency", "awaiting_fetch" or "not_due".
+	// "no_job_threads", "paused", "held_type", "concurrency", "awaiting_fetch" or "not_due".
 	Causes []string `json:"causes"`
 }
 

@@ -63,7 +63,9 @@ tabs.`,
 
 // typeCauses are the causes of a type's view for which no command is advised, in words.
 var typeCauses = map[string]string{
-	"no_worker":      "no worker runs: no job that is due later comes up, and no deadline is kept; start a worker",
+	"no_worker": "no worker runs: no job that is due later comes up, and no deadline is kept; start a worker",
+	"no_job_threads": "no worker runs jobs, since all have ROUTEMASTER_JOB_THREADS=0: none is sent or comes up, and no deadline is kept; " +
+		"set that for one of them",
 	"held_type":      "its service has asked for time",
 	"awaiting_fetch": "jobs are due that no service has fetched",
 	"not_due":        "all that are queued wait for their time",

@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"routemaster/client"
 	"routemaster/client/machines"
 	"routemaster/internal/bus"
 	"routemaster/internal/terminal"
+	"routemaster/internal/top"
 )
 
 func newLabelShowCommand(bus *busFlags) *cobra.Command {
@@ -23,20 +25,32 @@ func newLabelShowCommand(bus *busFlags) *cobra.Command {
 		Short: "show a label: where it is, and why it waits there",
 		Long: `Show where a label is, since when, and why: the condition of its gate with the value of each part, and what will have it
 evaluated, first what comes next; or how its action has failed. As a table on a terminal, else a line for each, with name
-and value separated by a tab. What depends on a feed is unknown: rtm label evaluate --dry-run asks it.`,
+and value separated by a tab. What depends on a feed is unknown: rtm label evaluate --dry-run asks it. If no worker of the
+bus moves labels, a line on stderr says so.`,
 		Example:           "  rtm label show drip_feed user-7 -b @production\n  rtm label show drip_feed user-7 --json -b @production",
 		Args:              labelArgs(1, 1, 1),
 		ValidArgsFunction: bus.completeMachines,
-		RunE: bus.runLabels(func(cmd *cobra.Command, m *machines.Machine, args []string) error {
-			status, err := m.Label(cmd.Context(), args[0])
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			status, err := machines.Of(c, args[0]).Label(cmd.Context(), args[1])
 			if err != nil {
 				return err
 			}
+			sayThatNoneMoves(cmd, c, status)
 			return printStatus(cmd, status, asJSON)
 		}),
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return command
+}
+
+// sayThatNoneMoves says on stderr why no label moves, if that is so and a label is not at its end.
+func sayThatNoneMoves(cmd *cobra.Command, c *client.Client, s machines.Status) {
+	if s.Waiting == nil && s.Action == nil {
+		return
+	}
+	if p, found := top.NewReader(c).Find(cmd.Context(), "no-worker", "no-machine-threads"); found {
+		fmt.Fprintln(cmd.ErrOrStderr(), "rtm: no label moves now: "+terminal.Escape(p.Title+" "+p.Detail))
+	}
 }
 
 func newLabelEvaluateCommand(bus *busFlags) *cobra.Command {

@@ -219,7 +219,8 @@ func newSubTestCommand(about *subscriberFlags) *cobra.Command {
 you are paused or it fails, as any other delivery is made. It is tried once.
 
 With --wait, wait for the result and print it, with what to do about it; and say on stderr what holds up other events,
-such as a pause. It fails at once if no worker of the bus runs. The exit status is 1 unless the event was acknowledged.
+such as a pause. It fails as soon as the bus knows that none of its workers runs, 30 s after the last one was heard of. The
+exit status is 1 unless the event was acknowledged.
 Without --wait the id of its batch is printed, by which rtm attempts --batch finds the result.`,
 		Example: "  rtm sub test --wait -b @production\n  rtm sub test -b bus.example -t shop--1",
 		Args:    arguments(0, 0),
@@ -271,7 +272,7 @@ func awaitTest(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, b
 		}
 		if time.Since(looked) > followInterval {
 			looked = time.Now()
-			if top.NewReader(c).Finds(ctx, "no-worker") {
+			if _, found := top.NewReader(c).Find(ctx, "no-worker"); found {
 				return errors.New("the test event waits: no worker of the bus runs, so nothing is delivered; its operator must start one")
 			}
 		}

@@ -75,7 +75,7 @@ var plan = []room{
 	{"console/gzipped", ""},
 	{"web/auth", "bus telemetry"},
 	{"web", "web/auth bus account overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
-	{"web/webtest", "bus jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
+	{"web/webtest", "bus jobs overview overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped web/auth"},
 	{"console/consoletest", "bus wire overview rdb seal store store/storetest machines/labelstore machines/runner machines/machinestest outbound web web/webtest console"},

@@ -98,7 +98,12 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Subscriber: subscriber.Config{
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
-		Jobs:     jobs.Config{Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Types: c.JobTypes, Recorder: obs.recorder},
+		Jobs: jobs.Config{
+			Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Types: c.JobTypes, Recorder: obs.recorder,
+			Processes: func(ctx context.Context) ([]overview.Process, error) {
+				return samples.Processes(ctx, st.Partition(), c.clock.Now())
+			},
+		},
 		Machines: machines.Config{Labels: labels, Client: feeds, Recorder: obs.recorder},
 		Queues:   queues.Config{ScalingThreshold: int64(c.ScalingThreshold), ScalingDeadline: c.ScalingDeadline},
 		Version:  Version(),

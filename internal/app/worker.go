@@ -91,6 +91,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	var w *worker.Worker
 	heartbeat := newHeartbeat(c, all, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
+		JobThreads: &c.JobThreads, MachineThreads: &c.MachineThreads,
 	}, func(p *overview.Process) { p.Busy = w.Busy(bus.QueueMain) })
 	w = worker.New(queues, worker.Config{
 		Pools:          newPools(c, queues, all, obs, jobStores.Queues(), labels.Queues(), deliverer, jobRunner),

@@ -129,6 +129,8 @@ const (
 	// NoWorker means that none runs: no job that is due later comes up, and no deadline is kept, also
 	// where services fetch the jobs.
 	NoWorker Cause = "no_worker"
+	// NoJobThreads means the same, because no worker that runs has threads for jobs.
+	NoJobThreads Cause = "no_job_threads"
 	// CausePaused means that the type is paused.
 	CausePaused Cause = "paused"
 	// HeldType means that the service has asked for time.
@@ -142,8 +144,9 @@ const (
 )
 
 // Causes says why jobs of a type with such counts are not in progress, or stay there. It says
-// nothing if all have ended.
-func (c Counts) Causes(t Type, hasWorker bool, now time.Time) []Cause {
+// nothing if all have ended. Unserved is [NoWorker] or [NoJobThreads] if no worker may run them,
+// else empty.
+func (c Counts) Causes(t Type, unserved Cause, now time.Time) []Cause {
 	causes := []Cause{}
 	add := func(is bool, cause Cause) {
 		if is {
@@ -151,12 +154,12 @@ func (c Counts) Causes(t Type, hasWorker bool, now time.Time) []Cause {
 		}
 	}
 	isDue, isFull := !c.Oldest.IsZero(), c.InProgress >= int64(t.Concurrency)
-	add(!hasWorker && c.Queued+c.InProgress > 0, NoWorker)
+	add(unserved != "" && c.Queued+c.InProgress > 0, unserved)
 	add(t.Paused && c.Queued > 0, CausePaused)
 	add(c.HeldUntil.After(now) && isDue, HeldType)
 	add(isFull && isDue && !t.Paused, ConcurrencyReached)
 	add(t.Pull && isDue && !isFull && !t.Paused, AwaitingFetch)
-	add(c.Queued > 0 && !isDue && hasWorker, NotDue)
+	add(c.Queued > 0 && !isDue && unserved == "", NotDue)
 	return causes
 }
 

@@ -210,10 +210,42 @@ type Process struct {
 	Busy    int `json:"busy"`
 	// Others is how many threads it has for the housekeeping, jobs and labels.
 	Others int `json:"other_threads"`
+	// JobThreads and MachineThreads are how many of them run jobs of services and labels; nil where
+	// the process does not say, as web and older workers do not.
+	JobThreads     *int `json:"job_threads,omitempty"`
+	MachineThreads *int `json:"machine_threads,omitempty"`
 	// Ahead is how far its clock is ahead of Redis' in ms, as far as that is known.
 	Ahead int64 `json:"clock_ahead_ms"`
 	// Refused is how many requests a second web has answered with 401 lately although they had
 	// credentials, Throttled how many with 429.
 	Refused   float64 `json:"refused_per_second,omitzero"`
 	Throttled float64 `json:"throttled_per_second,omitzero"`
+}
+
+// threads returns how many threads a worker has for a queue, nil if it does not say.
+func (p Process) threads(of bus.Queue) *int {
+	switch of {
+	case bus.QueueMain:
+		return &p.Threads
+	case bus.QueueJobs:
+		return p.JobThreads
+	case bus.QueueMachines:
+		return p.MachineThreads
+	}
+	return nil
+}
+
+// Unserved reports whether workers live, and all of them say that they have no thread for a queue.
+// It is false if none lives, because that is another problem.
+func Unserved(of bus.Queue, processes []Process, now time.Time) (unserved bool) {
+	for _, p := range processes {
+		if p.Kind != "worker" || !p.lives(now) {
+			continue
+		}
+		if threads := p.threads(of); threads == nil || *threads > 0 {
+			return false
+		}
+		unserved = true
+	}
+	return unserved
 }

@@ -39,6 +39,8 @@ const (
 var alertTests = map[string]alertTest{
 	"RoutemasterProcessDown":           {23, map[string]string{`up{job="routemaster"}`: "1x20 0x300"}},
 	"RoutemasterNoWorker":              {23, map[string]string{`routemaster_worker_threads{queue="main"}`: "8x20 0x300"}},
+	"RoutemasterNoJobThreads":          {23, unserved("jobs")},
+	"RoutemasterNoMachineThreads":      {23, unserved("machines")},
 	"RoutemasterRedisUnknown":          {28, map[string]string{"routemaster_redis_up": "1x20 _x300"}},
 	"RoutemasterRedisUnavailable":      {23, map[string]string{"routemaster_redis_up": "1x20 0x300"}},
 	"RoutemasterDataLost":              {21, map[string]string{"routemaster_redis_data_lost": first}},
@@ -70,6 +72,14 @@ var alertTests = map[string]alertTest{
 	"RoutemasterMovesUnpublished":      {32, map[string]string{`routemaster_machine_moves_unpublished{machine="a"}`: first}},
 	"RoutemasterMachineEventsDropped":  {21, map[string]string{heard("invalid"): first, heard("damaged"): zero}},
 	"RoutemasterMachineEventsUnusable": {82, map[string]string{heard("unusable"): first, heard("changed"): zero}},
+}
+
+// unserved are series of a queue that has jobs and no threads, while other queues have some.
+func unserved(queue string) map[string]string {
+	return map[string]string{
+		fmt.Sprintf("routemaster_jobs{queue=%q,status=\"instant\"}", queue): first, fmt.Sprintf("routemaster_worker_threads{queue=%q}", queue): zero,
+		`routemaster_worker_threads{queue="main"}`: "8x320",
+	}
 }
 
 func attempts(outcome string) string {

@@ -43,8 +43,13 @@ func (r *Reader) Read(ctx context.Context) (f overview.Figures, err error) {
 	return f, err
 }
 
-// Finds reports whether the bus has the problem of a rule, as far as it can be read.
-func (r *Reader) Finds(ctx context.Context, rule string) bool {
+// Find returns the worst problem of the bus that is of one of some rules. It is false if there is
+// none, or the bus cannot be read.
+func (r *Reader) Find(ctx context.Context, rules ...string) (overview.Problem, bool) {
 	figures, err := r.Read(ctx)
-	return err == nil && slices.ContainsFunc(figures.Problems, func(p overview.Problem) bool { return p.Rule == rule })
+	i := slices.IndexFunc(figures.Problems, func(p overview.Problem) bool { return slices.Contains(rules, p.Rule) })
+	if err != nil || i < 0 {
+		return overview.Problem{}, false
+	}
+	return figures.Problems[i], true
 }

@@ -184,6 +184,28 @@ func noWorker(j *judge, _ rule) []overview.Problem {
 	})
 }
 
+func noJobThreads(j *judge, _ rule) []overview.Problem {
+	return j.unserved(bus.QueueJobs, "No worker runs jobs.",
+		"No job is sent to its service or brought up when it is due, and no deadline is kept.", "ROUTEMASTER_JOB_THREADS")
+}
+
+func noMachineThreads(j *judge, _ rule) []overview.Problem {
+	return j.unserved(bus.QueueMachines, "No worker runs state machines.", "No label moves.", "ROUTEMASTER_MACHINE_THREADS")
+}
+
+// unserved finds a queue that has jobs, while all workers that live say that they have no thread
+// for it.
+func (j *judge) unserved(queue bus.Queue, title, means, setting string) []overview.Problem {
+	is := func(q overview.Queue) bool { return q.Name == string(queue) && q.Instant+q.Scheduled > 0 }
+	waits := slices.ContainsFunc(j.Queues, is) && overview.Unserved(queue, j.Processes, j.At)
+	return one(waits, func() overview.Problem {
+		return overview.Problem{
+			Title:  title,
+			Detail: sentences(means, "All workers run with "+setting+"=0. Set it for one of them at least, and restart that."),
+		}
+	})
+}
+
 // lastSample returns the end of the last step that the history has. Workers write it.
 func (j *judge) lastSample() overview.Time {
 	track := j.fast(overview.Subject{})

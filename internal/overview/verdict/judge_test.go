@@ -188,6 +188,15 @@ func TestProblemsOfTheBus(t *testing.T) {
 			"Web and workers go on by themselves when Redis takes writes again.", overview.Time{}, nil, func(s *overview.Sample) { s.Refuses, s.Processes = "READONLY", nil }},
 		{"no-worker", "Nothing is delivered. 0 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a worker runs.",
 			overview.Time{}, nil, func(s *overview.Sample) { s.Processes, s.Running = nil, settled+1 }},
+		{"no-job-threads", "No job is sent to its service or brought up when it is due, and no deadline is kept. " +
+			"All workers run with ROUTEMASTER_JOB_THREADS=0. Set it for one of them at least, and restart that.", overview.Time{}, nil,
+			func(s *overview.Sample) {
+				s.Processes[0].JobThreads, s.Queues = new(0), append(s.Queues, overview.Queue{Name: "jobs", Scheduled: 1})
+			}},
+		{"no-machine-threads", "No label moves. All workers run with ROUTEMASTER_MACHINE_THREADS=0. Set it for one of them at least, and restart that.",
+			overview.Time{}, nil, func(s *overview.Sample) {
+				s.Processes[0].MachineThreads, s.Queues = new(0), append(s.Queues, overview.Queue{Name: "machines", Instant: 3})
+			}},
 		{"events-dropped", "1,204 events dropped in the last 5 min. Redis is above its high mark (100.2 of 100.0 MB). The bus drops the oldest batches " +
 			"of the client that has most queued, while Redis is above its high mark. Give it more memory, or see why queues grow.", agoTime(2), []part{minutes(1, point{overview.Dropped: 200.6667}), minutes(1, point{})},
 			func(s *overview.Sample) { s.Memory.Used = 100_250_000; s.Memory.High = 100_000_000 }},
@@ -267,7 +276,13 @@ func TestAHistoryThatHasEnded(t *testing.T) {
 
 func TestWhatIsNoProblemYet(t *testing.T) {
 	worker := overview.Process{Kind: "worker", SeenAt: overview.Time{Time: start}, Threads: 10, Busy: 10}
+	none := worker
+	none.JobThreads, none.Busy = new(0), 0
+	jobs := []overview.Queue{{Name: "jobs", Instant: 9}}
 	for name, s := range map[string]overview.Sample{
+		"one of two workers runs jobs":    {At: start, Processes: []overview.Process{none, {Kind: "worker", SeenAt: none.SeenAt, JobThreads: new(1)}}, Queues: jobs},
+		"an older worker says nothing":    {At: start, Processes: []overview.Process{none, {Kind: "worker", SeenAt: none.SeenAt}}, Queues: jobs},
+		"no job waits for threads":        {At: start, Processes: []overview.Process{none}, Queues: []overview.Queue{{Name: "jobs"}, {Name: "main", Instant: 1}}},
 		"a process that has just begun":   {At: start, Running: settled},
 		"processes that cannot be read":   {At: start, Running: time.Hour, Unread: []overview.Unread{{Part: overview.PartProcesses}}},
 		"workers that tell nothing":       {At: start, Processes: []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: start}}}, Subscribers: []overview.SubscriberState{{AttemptedAt: start}}},

@@ -46,6 +46,8 @@ var rules = []rule{
 	{Name: "redis-full", Severity: overview.Critical, find: redisFull},
 	{Name: "redis-refuses", Severity: overview.Critical, find: redisRefuses},
 	{Name: "no-worker", Severity: overview.Critical, find: noWorker},
+	{Name: "no-job-threads", Severity: overview.Critical, Alert: "RoutemasterNoJobThreads", find: noJobThreads},
+	{Name: "no-machine-threads", Severity: overview.Critical, Alert: "RoutemasterNoMachineThreads", find: noMachineThreads},
 	{Name: "events-dropped", Severity: overview.Critical, Over: 5 * time.Minute, Alert: "RoutemasterAutodropActive", find: eventsDropped},
 	{Name: "events-unreadable", Severity: overview.Critical, Over: 5 * time.Minute, Alert: "RoutemasterEventsUnreadable", find: eventsUnreadable},
 	{Name: "keys-damaged", Severity: overview.Critical, find: keysDamaged},

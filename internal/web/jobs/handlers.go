@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/jobstore/jobstores"
+	"routemaster/internal/overview"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -23,6 +24,8 @@ type Config struct {
 	Downstream bool
 	// Types are the limits for new types, by default [jobs.DefaultTypeLimits].
 	Types jobs.TypeLimits
+	// Processes, if given, returns those of the bus that live.
+	Processes func(context.Context) ([]overview.Process, error)
 	// Recorder counts what becomes of requests and of jobs. It may be nil.
 	Recorder *telemetry.Recorder
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/overview"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -259,9 +261,9 @@ func (h *Handlers) getTypes(w http.ResponseWriter, r *http.Request) {
 // viewTypes returns how some types are shown, with how many jobs they have.
 func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, error) {
 	counts, err := h.stores.Counts(r.Context(), types...)
-	now, hasWorker := h.Now(), false
+	now, unserved := h.Now(), jobs.Cause("")
 	if err == nil {
-		hasWorker, err = h.stores.HasWorker(r.Context(), now)
+		unserved, err = h.unserved(r.Context(), now)
 	}
 	if err != nil {
 		return nil, err
@@ -272,9 +274,24 @@ func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, e
 			counts[i].HeldUntil = time.Time{}
 		}
 		views[i] = h.viewType(t, counts[i])
-		views[i].Causes = counts[i].Causes(t, hasWorker, now)
+		views[i].Causes = counts[i].Causes(t, unserved, now)
 	}
 	return views, nil
+}
+
+// unserved returns why no worker may run jobs, empty if one may.
+func (h *Handlers) unserved(ctx context.Context, now time.Time) (jobs.Cause, error) {
+	if has, err := h.stores.HasWorker(ctx, now); err != nil || !has {
+		return jobs.NoWorker, err
+	}
+	if h.config.Processes == nil {
+		return "", nil
+	}
+	processes, err := h.config.Processes(ctx)
+	if err != nil || !overview.Unserved(bus.QueueJobs, processes, now) {
+		return "", err
+	}
+	return jobs.NoJobThreads, nil
 }
 
 // deleteType deletes a type. One with jobs that have not ended is only deleted by force, which

@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/clock"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/overview"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
@@ -495,6 +498,12 @@ func TestATypeSaysWhyItsJobsWait(t *testing.T) {
 		assert.Equal(t, []string{"not_due"}, causes())
 		a.put("ship", 2)
 		assert.Equal(t, []string{"awaiting_fetch"}, causes())
+		idle := samples.NewHeartbeat(a.First().Partition(), overview.Process{Kind: "worker", JobThreads: new(0)}, nil, clock.New(time.Now, nil))
+		require.NoError(t, idle.Beat(t.Context()))
+		assert.Equal(t, []string{"no_job_threads", "awaiting_fetch"}, causes())
+		other := samples.NewHeartbeat(a.First().Partition(), overview.Process{Kind: "worker", JobThreads: new(1)}, nil, clock.New(time.Now, nil))
+		require.NoError(t, other.Beat(t.Context()))
+		assert.Equal(t, []string{"awaiting_fetch"}, causes(), "one of two workers runs jobs")
 		a.fetch("ship")
 		a.put("ship", 3)
 		assert.Equal(t, []string{"concurrency"}, causes())

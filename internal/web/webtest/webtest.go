@@ -24,6 +24,7 @@ import (
 	typesOfJobs "routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/outbound"
+	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/relays"
@@ -91,6 +92,9 @@ func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 		Machines: telemetry.Machines{Count: config.Machines.Labels.CountAll, Counters: stats.Of(st).ReadCounters},
 	}, time.Now)
 	config.Live = samples.NewLive(collector)
+	config.Jobs.Processes = func(ctx context.Context) ([]overview.Process, error) {
+		return samples.Processes(ctx, st.Partition(), time.Now())
+	}
 	for _, f := range adjust {
 		f(&config)
 	}
