@@ -31,6 +31,10 @@ type Slot struct {
 	Topics                    []TopicEvents
 	AllSubscribers, AllTopics int64
 	Names                     int64
+	// JobTypes and Machines are for the figures of the last minute, as far as there is room, those
+	// with most failures first. They have what [Sampler.Seed] needs.
+	JobTypes []JobTypeState
+	Machines []MachineState
 }
 
 // RecordedParts are the parts of a [Sample] without which it makes no slot: 0 for what is not known
@@ -108,6 +112,10 @@ func SlotOf(s Sample) Slot {
 		slot.Topics = append(slot.Topics, TopicEvents{topic.Name, topic.Events})
 	}
 	slices.SortStableFunc(slot.Topics, func(a, b TopicEvents) int { return cmp.Compare(b.Events, a.Events) })
+	slot.JobTypes = slices.SortedStableFunc(slices.Values(s.JobTypes), func(a, b JobTypeState) int {
+		return cmp.Compare(b.Failed+b.Expired, a.Failed+a.Expired)
+	})
+	slot.Machines = slices.SortedStableFunc(slices.Values(s.Machines), func(a, b MachineState) int { return cmp.Compare(b.Failed, a.Failed) })
 	return slot
 }
 
@@ -153,10 +161,17 @@ func (t *Totals) add(one Totals) {
 	t.Health = min(t.Health, one.Health)
 }
 
-// Shorten leaves out all but a share of the subscribers and topics, from 0 to 1.
+// Shorten leaves out all but a share of what has a name, from 0 to 1.
 func (s *Slot) Shorten(share float64) {
-	s.Subscribers = s.Subscribers[:int(share*float64(len(s.Subscribers)))]
-	s.Topics = s.Topics[:int(share*float64(len(s.Topics)))]
+	s.Subscribers, s.Topics = firstOf(s.Subscribers, share), firstOf(s.Topics, share)
+	s.JobTypes, s.Machines = firstOf(s.JobTypes, share), firstOf(s.Machines, share)
+}
+
+func firstOf[T any](all []T, share float64) []T { return all[:int(share*float64(len(all)))] }
+
+// HasNames reports whether something is left to leave out.
+func (s *Slot) HasNames() bool {
+	return len(s.Subscribers)+len(s.Topics)+len(s.JobTypes)+len(s.Machines) > 0
 }
 
 func (s Slot) coverage() Coverage {
@@ -165,7 +180,7 @@ func (s Slot) coverage() Coverage {
 
 // sample returns what can be said of the bus by a slot alone.
 func (s Slot) sample() Sample {
-	sample := Sample{At: s.At}
+	sample := Sample{At: s.At, JobTypes: s.JobTypes, Machines: s.Machines}
 	for _, sub := range s.Subscribers {
 		sample.Subscribers = append(sample.Subscribers, SubscriberState{
 			Name: sub.Name, Sent: sub.Sent, Counts: sub.Counts, Queued: sub.Queued, Health: sub.Health,

@@ -13,7 +13,10 @@ import (
 
 // codecVersion is the first byte of a packed slot. The rest is deflated: varints, and names with
 // their lengths before them.
-const codecVersion = 3
+const codecVersion = 4
+
+// typelessVersion is that of slots without job types and machines, which are read, too.
+const typelessVersion = 3
 
 // maxUnpacked bounds the size of an unpacked slot in bytes: nothing larger is packed.
 const maxUnpacked = 8 << 20
@@ -31,7 +34,7 @@ func pack(s overview.Slot, max int) []byte {
 		if fits >= 1 {
 			return packed
 		}
-		if len(s.Subscribers)+len(s.Topics) == 0 {
+		if !s.HasNames() {
 			return nil
 		}
 		// What is cut off is more than what does not fit by a little, so that this ends soon.
@@ -61,6 +64,13 @@ func appendSlot(b []byte, s overview.Slot) []byte {
 	for _, topic := range s.Topics {
 		b = appendNumbers(appendName(b, topic.Name), topic.Events)
 	}
+	b = appendNumbers(b, int64(len(s.JobTypes)), int64(len(s.Machines)))
+	for _, t := range s.JobTypes {
+		b = appendNumbers(appendName(b, t.Name), t.Succeeded, t.Failed, t.Expired, t.Waiting, t.OldestAt.UnixMilli())
+	}
+	for _, m := range s.Machines {
+		b = appendNumbers(appendName(b, m.Name), m.Moved, m.Failed, m.Unpublished)
+	}
 	return b
 }
 
@@ -81,7 +91,7 @@ func appendTotals(b []byte, t overview.Totals) []byte {
 
 // unpack reads a packed slot. It fails with errSlot.
 func unpack(packed string) (overview.Slot, error) {
-	if packed == "" || packed[0] != codecVersion {
+	if packed == "" || packed[0] != codecVersion && packed[0] != typelessVersion {
 		return overview.Slot{}, errSlot
 	}
 	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader([]byte(packed[1:]))), maxUnpacked))
@@ -109,10 +119,28 @@ func unpack(packed string) (overview.Slot, error) {
 		}
 		s.Topics = append(s.Topics, overview.TopicEvents{Name: u.name(), Events: u.number()})
 	}
+	if packed[0] != typelessVersion {
+		s.JobTypes, s.Machines = u.services()
+	}
 	if u.failed || len(u.text) > 0 {
 		return overview.Slot{}, errSlot
 	}
 	return s, nil
+}
+
+// services reads what a slot has of job types and machines.
+func (u *unpacker) services() (types []overview.JobTypeState, machines []overview.MachineState) {
+	ofTypes, ofMachines := u.number(), u.number()
+	for i := int64(0); i < ofTypes && !u.failed; i++ {
+		types = append(types, overview.JobTypeState{
+			Name: u.name(), Succeeded: u.number(), Failed: u.number(), Expired: u.number(), Waiting: u.number(),
+			OldestAt: time.UnixMilli(u.number()),
+		})
+	}
+	for i := int64(0); i < ofMachines && !u.failed; i++ {
+		machines = append(machines, overview.MachineState{Name: u.name(), Moved: u.number(), Failed: u.number(), Unpublished: u.number()})
+	}
+	return types, machines
 }
 
 // unpacker reads from what is left of a text. Once it has failed, all it reads is zero.

@@ -174,9 +174,12 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	l.mu.Lock()
 	history := l.history
 	l.mu.Unlock()
-	var slots []overview.Slot
-	err := l.collector.bounded(ctx, func(ctx context.Context) (err error) {
-		slots, err = l.series.load(ctx, history)
+	var last []overview.Slot
+	err := l.collector.bounded(ctx, func(ctx context.Context) error {
+		_, err := l.series.load(ctx, history)
+		if err == nil && begins {
+			last, err = l.series.last(ctx, now, seedWindow)
+		}
 		return err
 	})
 	if err != nil {
@@ -185,10 +188,8 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	l.loadedAt = l.now()
 	if begins {
 		l.sampler = overview.Sampler{}
-		for _, slot := range slots {
-			if age := now.Sub(slot.At); age > 0 && age < seedWindow {
-				l.sampler.Seed(slot)
-			}
+		for _, slot := range last {
+			l.sampler.Seed(slot)
 		}
 	}
 	return nil

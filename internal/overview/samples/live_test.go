@@ -9,9 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
 )
 
@@ -117,6 +119,29 @@ func TestTheFirstFiguresHaveRates(t *testing.T) {
 		live.Figures(ctx)
 		later, _ := live.Tracks(ctx)(overview.Subject{Subscriber: "alice"}, overview.Fast)
 		assert.True(t, later.End.After(track.End), "%v is new", later.End)
+	})
+}
+
+// TestJobsFailBeforeALook has a job fail and one expire while nobody looks, after a slot of the
+// history that the last look has read already.
+func TestJobsFailBeforeALook(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		now, live := f.Redis.Time(ctx).Val(), NewLive(f.Collector)
+		f.at = now.Add(-50 * time.Second)
+		f.record(f.at, overview.SlotOf(f.Collect(ctx)))
+		f.at = now.Add(-45 * time.Second)
+		live.Figures(ctx)
+		require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{
+			telemetry.EndedJobs("mail", jobs.Failed)[0]: 1, telemetry.EndedJobs("mail", jobs.Expired)[0]: 1,
+		}))
+		f.at = now
+		found := map[string]string{}
+		for _, p := range live.Figures(ctx).Problems {
+			found[p.Rule] = p.Detail
+		}
+		assert.Contains(t, found["jobs-failed"], "1 job in the last minute.")
+		assert.Contains(t, found["jobs-expired"], "1 job in the last minute.")
 	})
 }
 

@@ -116,6 +116,17 @@ func WriteSlot(ctx context.Context, p *rdb.Partition, slot overview.Slot) error 
 	return newSeries(p).write(ctx, slot, maxSlotSize)
 }
 
+// last reads the slots of the last so much time before now, oldest first.
+func (s *series) last(ctx context.Context, now time.Time, window time.Duration) ([]overview.Slot, error) {
+	slots, err := s.readRing(ctx, fastRing, overview.Fast, overview.Fast.Number(now.Add(-window)), overview.Fast.Number(now))
+	slots = slices.DeleteFunc(slots, func(slot overview.Slot) bool {
+		age := now.Sub(slot.At)
+		return age <= 0 || age >= window
+	})
+	slices.SortFunc(slots, compareSlots)
+	return slots, err
+}
+
 // load adds to a history what it does not have yet. It returns the new slots of the fast ring,
 // oldest first.
 func (s *series) load(ctx context.Context, h *overview.History) (fast []overview.Slot, err error) {
@@ -182,6 +193,9 @@ func unpackAll(texts []string) (slots []overview.Slot) {
 	return slots
 }
 
+// compareSlots orders slots, the oldest first.
+func compareSlots(a, b overview.Slot) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) }
+
 // addAll adds slots that are in the range to a history, and returns them, oldest first.
 func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now time.Time) []overview.Slot {
 	last := over.Number(now)
@@ -189,7 +203,7 @@ func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now
 		n := over.Number(s.At)
 		return n > last || n <= last-int64(over.Points)
 	})
-	slices.SortFunc(slots, func(a, b overview.Slot) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
+	slices.SortFunc(slots, compareSlots)
 	for _, slot := range slots {
 		h.Add(over, slot)
 	}

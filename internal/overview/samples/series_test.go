@@ -41,6 +41,12 @@ func TestASlotIsPacked(t *testing.T) {
 	slot.Bus = overview.Totals{Sent: -1, Queued: 7, Oldest: time.Second, Health: 8}
 	slot.Unreadable, slot.Scrubbed, slot.Waiting, slot.Busy, slot.Threads, slot.Dead, slot.Names = 9, 10, 11, 12, 13, 14, -15
 	slot.Grown = overview.Growth{Began: 16, Sent: 17, Counts: overview.Counts{Succeeded: 18, Failed: 19, Dropped: 20}, Events: 21}
+	text := appendSlot(nil, slot)
+	old, err := unpack("\x03" + string(deflate(text[:len(text)-2]))[1:])
+	require.NoError(t, err)
+	assert.Equal(t, slot, old, "of a worker that writes no job types and machines")
+	slot.JobTypes = []overview.JobTypeState{{Name: "mail", Succeeded: 22, Failed: 23, Expired: 24, Waiting: 25, OldestAt: time.UnixMilli(26)}}
+	slot.Machines = []overview.MachineState{{Name: "trial", Moved: 27, Failed: 28, Unpublished: 29}}
 	packed := string(pack(slot, 1000))
 	unpacked, err := unpack(packed)
 	require.NoError(t, err)
