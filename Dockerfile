@@ -28,8 +28,8 @@ EXPOSE 17890
 # Where worker is asked for its health. Containers that share a network (--network host, a pod) each
 # need another address.
 ENV ROUTEMASTER_METRICS_ADDR=127.0.0.1:9100
-# It asks web on PORT, or worker on ROUTEMASTER_METRICS_ADDR, whether it lives. An unavailable Redis
-# makes neither unhealthy: a restart would not help.
+# It asks either on ROUTEMASTER_METRICS_ADDR, and web on PORT, too, whether it lives. An unavailable
+# Redis makes neither unhealthy: a restart would not help.
 HEALTHCHECK --interval=10s --timeout=15s --start-period=30s CMD ["/rtm", "health"]
 # Either program stops gracefully on SIGTERM, which is what docker stop sends.
 CMD ["/web"]

@@ -27,8 +27,9 @@ func newHealthCommand() *cobra.Command {
 		Use:   "health [URL]",
 		Short: "ask whether web or worker on this host lives, for a container's health check",
 		Long: `Ask web or worker for /health, or with --ready for /health/ready, and fail unless the answer is 200. Without a URL
-it asks the program that has the settings of this environment, as a health check in a container does: on PORT, where
-web serves, or if nothing listens there, on ROUTEMASTER_METRICS_ADDR, where worker does. It needs no token.`,
+it asks the program that has the settings of this environment, as a health check in a container does: on
+ROUTEMASTER_METRICS_ADDR, and on PORT if web is there; or only on PORT, where web serves, if that address is not set.
+It needs no token.`,
 		Example: "  rtm health\n  rtm health --ready http://127.0.0.1:9101",
 		Args:    arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +40,8 @@ web serves, or if nothing listens there, on ROUTEMASTER_METRICS_ADDR, where work
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()
 			if len(args) == 1 {
-				return askHealth(ctx, strings.TrimRight(args[0], "/")+path, false)
+				_, err := askHealth(ctx, strings.TrimRight(args[0], "/")+path, false)
+				return err
 			}
 			return askOwnHealth(ctx, path)
 		},
@@ -62,13 +64,13 @@ func askOwnHealth(ctx context.Context, path string) error {
 	if c.TLSCert != "" {
 		scheme = "https"
 	}
-	err = askHealth(ctx, scheme+"://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port))+path, true)
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
-	}
+	web := scheme + "://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port)) + path
 	if c.MetricsAddr == "" {
-		return fmt.Errorf("%w; web must listen there, and worker needs ROUTEMASTER_METRICS_ADDR=127.0.0.1:9100, or another "+
-			"address, to be asked at", err)
+		if _, err = askHealth(ctx, web, true); errors.Is(err, syscall.ECONNREFUSED) {
+			err = fmt.Errorf("%w; web must listen there, and worker needs ROUTEMASTER_METRICS_ADDR=127.0.0.1:9100, or another "+
+				"address, to be asked at", err)
+		}
+		return err
 	}
 	host, port, err := net.SplitHostPort(c.MetricsAddr)
 	if err != nil {
@@ -77,25 +79,35 @@ func askOwnHealth(ctx context.Context, path string) error {
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return askHealth(ctx, "http://"+net.JoinHostPort(host, port)+path, true)
+	program, err := askHealth(ctx, "http://"+net.JoinHostPort(host, port)+path, true)
+	if errors.Is(err, syscall.ECONNREFUSED) { // as of a web that waits for a cluster, which says that it is one
+		if waiting, failure := askHealth(ctx, web, true); failure == nil && waiting == "web" {
+			return nil
+		}
+	}
+	if err == nil && program == "web" {
+		_, err = askHealth(ctx, web, true)
+	}
+	return err
 }
 
-// askHealth fails unless a URL answers 200. The certificate of a program on this host, which is
+// askHealth fails unless a URL answers 200. It returns which program says to be there, empty if it
+// does not say. The certificate of a program on this host, which is
 // local, has the name that others know it by.
-func askHealth(ctx context.Context, url string, local bool) error {
+func askHealth(ctx context.Context, url string, local bool) (program string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return usageError{err}
+		return "", usageError{err}
 	}
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: local}}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("%s: %w", url, err)
+		return "", fmt.Errorf("%s: %w", url, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, 1000))
-		return fmt.Errorf("%s answered %s: %s", url, response.Status, strings.TrimSpace(string(body)))
+		return "", fmt.Errorf("%s answered %s: %s", url, response.Status, strings.TrimSpace(string(body)))
 	}
-	return nil
+	return response.Header.Get("Routemaster-Program"), nil
 }

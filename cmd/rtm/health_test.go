@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"testing"
@@ -79,6 +82,8 @@ func TestHealthChecksOfContainers(t *testing.T) {
 		return map[string]string{"ROUTEMASTER_REDIS_URL": redis.URL, "ROUTEMASTER_ROOT_KEY": rootKey}[name]
 	})
 	require.NoError(t, err)
+	bothMetrics := rdbtest.FreeAddress(t)
+	web.MetricsAddr = bothMetrics
 	_, webPort, err := net.SplitHostPort(serveWeb(t, web)) // FORCE_SSL is on, as in production
 	require.NoError(t, err)
 	_, workerPort, err := net.SplitHostPort(worker)
@@ -96,7 +101,7 @@ func TestHealthChecksOfContainers(t *testing.T) {
 	}
 	live := func(command []string) {
 		t.Helper()
-		for _, c := range [][2]string{{webPort, ""}, {webPort, ":" + nonePort}, {nonePort, ":" + workerPort}, {nonePort, worker}} {
+		for _, c := range [][2]string{{webPort, ""}, {webPort, bothMetrics}, {webPort, worker}, {nonePort, ":" + workerPort}, {nonePort, worker}} {
 			status, output := check(command, c[0], c[1])
 			assert.Equal(t, app.ExitOK, status, "%v %v: %s", command, c, output)
 		}
@@ -106,8 +111,10 @@ func TestHealthChecksOfContainers(t *testing.T) {
 		status, output := check(command, nonePort, "")
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Contains(t, output, "needs ROUTEMASTER_METRICS_ADDR")
-		status, _ = check(command, nonePort, "127.0.0.1:"+nonePort)
-		assert.Equal(t, app.ExitFailed, status)
+		for _, c := range [][2]string{{nonePort, ":" + nonePort}, {webPort, ":" + nonePort}, {nonePort, bothMetrics}} {
+			status, _ = check(command, c[0], c[1])
+			assert.Equal(t, app.ExitFailed, status, "a web without its port, or a dead worker beside web: %v", c)
+		}
 	}
 	redis.Kill(t)
 	live(checks["image"])
@@ -119,4 +126,18 @@ func TestHealthChecksOfContainers(t *testing.T) {
 			assert.Contains(t, output, "the bus cannot reach its storage")
 		}
 	}
+}
+
+// TestHealthOfAWebThatWaits: web listens on ROUTEMASTER_METRICS_ADDR only once it knows its cluster.
+func TestHealthOfAWebThatWaits(t *testing.T) {
+	waiting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Routemaster-Program", "web")
+	}))
+	defer waiting.Close()
+	_, port, err := net.SplitHostPort(waiting.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Setenv("PORT", port)
+	t.Setenv("ROUTEMASTER_METRICS_ADDR", rdbtest.FreeAddress(t))
+	var stderr bytes.Buffer
+	assert.Equal(t, app.ExitOK, run(t.Context(), []string{"health"}, io.Discard, &stderr), &stderr)
 }

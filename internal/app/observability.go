@@ -93,7 +93,7 @@ func (o *observability) start(ctx context.Context, daemon string, c Config, read
 	}
 	loops.Go(func() { runSubscriberSeries(running, o.stores, o.recorder) })
 	if o.listener != nil {
-		options := metrics.ServeOptions{Ready: ready, Profiles: c.Profiles, ConnState: o.connections.Changed}
+		options := metrics.ServeOptions{Program: daemon, Ready: ready, Profiles: c.Profiles, ConnState: o.connections.Changed}
 		loops.Go(func() {
 			if err := o.metrics.Serve(running, o.listener, options, log); err != nil {
 				log.Error("the metrics listener failed", "error", err)

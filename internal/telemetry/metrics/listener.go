@@ -21,6 +21,8 @@ const (
 
 // ServeOptions are what [Registry.Serve] does besides.
 type ServeOptions struct {
+	// Program is web or worker. The health says so in the header Routemaster-Program.
+	Program string
 	// Ready returns an error while the program cannot do its work.
 	Ready func(context.Context) error
 	// Profiles serves those of net/http/pprof too, on a loopback or private address. They show the
@@ -53,8 +55,12 @@ func (r *Registry) Serve(ctx context.Context, listener net.Listener, options Ser
 func (r *Registry) pages(options ServeOptions, private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", r.Handler())
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { respondHealth(w, nil) })
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Routemaster-Program", options.Program)
+		respondHealth(w, nil)
+	})
 	mux.HandleFunc("GET /health/ready", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Routemaster-Program", options.Program)
 		respondHealth(w, options.Ready(r.Context()))
 	})
 	if options.Profiles && private {
