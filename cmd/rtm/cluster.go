@@ -30,8 +30,8 @@ func newClusterCreateCommand() *cobra.Command {
 		Use:   "create",
 		Short: "make a bus on a Redis Cluster",
 		Long: `Make a bus on a Redis Cluster, which web and worker wait for. How many partitions it has never changes: so many
-masters are of use at most, and each costs a little. If there is a bus already, nothing is changed. Settings of nodes that
-endanger the bus are printed as warnings.
+masters are of use at most, and each costs a little. If there is a bus already, or only partitions of one, nothing is
+changed. Settings of nodes that endanger the bus are printed as warnings.
 
 Redis is the one of the environment, as for the daemons, unless flags say otherwise. The exit status is 0 when the bus was
 made, 1 when it was not, 2 for wrong usage.`,
@@ -63,7 +63,7 @@ func createBus(cmd *cobra.Command, config app.Config, count int) error {
 	ctx := cmd.Context()
 	err = stores.Create(ctx, redis, config.RedisNamespace, count)
 	if errors.Is(err, stores.ErrExists) {
-		there, countErr := stores.Count(ctx, redis, config.RedisNamespace)
+		there, countErr := stores.FindCount(ctx, redis, config.RedisNamespace)
 		if countErr != nil {
 			return countErr
 		}

@@ -76,6 +76,19 @@ func TestCluster(t *testing.T) {
 		assert.Equal(t, open, states(t, stdout))
 	})
 
+	t.Run("none is made over partitions whose number is lost", func(t *testing.T) {
+		require.NoError(t, c.Nodes[0].Raw.Del(t.Context(), "bus:partitions").Err())
+		status, stdout, stderr := runCluster(t, on("create", "--partitions", "24")...)
+		assert.Equal(t, app.ExitFailed, status)
+		assert.Empty(t, stdout)
+		assert.Equal(t, "rtm: there is a bus with partitions already, and a node has lost their number, which web and worker write again "+
+			"as they start: it has 6, and was not changed\n", stderr)
+		status, stdout, stderr = runCluster(t, on("status")...)
+		assert.Equal(t, app.ExitOK, status, stderr)
+		assert.Equal(t, open, states(t, stdout))
+		require.NoError(t, c.Nodes[0].Raw.Set(t.Context(), "bus:partitions", "6", 0).Err())
+	})
+
 	all, err := stores.Open(t.Context(), redis, "bus:", store.Options{})
 	require.NoError(t, err)
 	require.NoError(t, all.PutToken(t.Context(), "publisher--1", "publisher"))

@@ -30,7 +30,8 @@ const IdentityInterval = 5 * time.Second
 
 // Identity remembers, for one process, which bus a partition has and how far it had come. So it
 // notices when Redis comes back empty, with another bus or older than it was. A process that has
-// just started remembers nothing. Notice must not be called concurrently.
+// just started remembers nothing, and notices only that a partition is empty. Notice must not be
+// called concurrently.
 type Identity struct {
 	redis *Partition
 	log   *slog.Logger
@@ -89,7 +90,11 @@ func (i *Identity) notice(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if kind := i.compare(mark, ticks, server); kind != "" {
+	kind, err := i.find(ctx, mark, ticks, server)
+	if err != nil {
+		return err
+	}
+	if kind != "" {
 		if mark, err = i.noteLoss(ctx, kind, mark[identityID], ticks); err != nil {
 			return err
 		}
@@ -113,6 +118,20 @@ func (i *Identity) tick(ctx context.Context, by int64) (int64, map[string]string
 		mark = pipe.HGetAll(ctx, i.redis.namespace+IdentityKey)
 	})
 	return ticks.Val(), mark.Val(), err
+}
+
+// find is compare, but needs no memory where a partition has neither the mark nor its key: it was
+// made with that, and one that is held has the mark.
+func (i *Identity) find(ctx context.Context, mark map[string]string, ticks int64, server string) (bus.DataLossKind, error) {
+	kind := i.compare(mark, ticks, server)
+	if kind != "" || mark[identityID] != "" || !i.redis.IsOneOfSeveral() {
+		return kind, nil
+	}
+	there, err := i.redis.Exists(ctx, i.redis.namespace+PartitionKey).Result()
+	if err != nil || there > 0 {
+		return "", Wrap("look at the partition", err)
+	}
+	return bus.DataEmpty, nil
 }
 
 // compare returns what was lost by a mark, the number of its looks and the server's run id; empty
@@ -144,7 +163,7 @@ func (i *Identity) noteLoss(ctx context.Context, kind bus.DataLossKind, id strin
 		pipe.HSetNX(ctx, key, identityID, rand.Text())
 		pipe.HSetNX(ctx, key, identityLostAt, i.now().UnixMilli())
 		pipe.HSetNX(ctx, key, identityLost, string(kind))
-		if id != i.id {
+		if id != i.id && i.id != "" {
 			pipe.HSet(ctx, key, identityBefore, i.id)
 		}
 	})

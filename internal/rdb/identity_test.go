@@ -181,3 +181,29 @@ func TestARestartedRedis(t *testing.T) {
 		}
 	}
 }
+
+// TestAPartitionThatIsEmpty has lost its data also for a process that has just started; one that is
+// held has not, and one that is used for the first time has not either.
+func TestAPartitionThatIsEmpty(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		all := server.Open(t).Partitions("rm:", 3)
+		w := &watched{Partition: all[1], t: t}
+		require.NoError(t, w.Release(t.Context()))
+		assert.False(t, w.process().IsLost())
+		_, err := w.Hold(t.Context(), 0)
+		require.NoError(t, err)
+		assert.False(t, w.process().IsLost(), "it is held")
+		require.NoError(t, w.Release(t.Context()))
+
+		require.NoError(t, w.Del(t.Context(), w.Namespace()+rdb.PartitionKey, w.Namespace()+rdb.IdentityKey).Err())
+		one := w.process()
+		assert.True(t, one.IsLost())
+		assert.True(t, w.process().IsLost(), "it is noted")
+		require.NoError(t, w.Release(t.Context()))
+		w.notice(one)
+		assert.True(t, one.IsLost(), "until it is acknowledged")
+		w.requireLoss(bus.DataEmpty)
+		w.notice(one)
+		assert.False(t, one.IsLost())
+	})
+}

@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -30,6 +31,8 @@ var (
 	ErrNoBus = errors.New("there is no bus with partitions")
 	// ErrExists means that there is one.
 	ErrExists = errors.New("there is a bus with partitions already")
+	// errUnfinished is an [ErrNoBus] too: partitions may be there, and not all of them.
+	errUnfinished = fmt.Errorf("%w: its creation was begun, and has not ended", ErrNoBus)
 )
 
 // DefaultPartitions is how many partitions a bus has unless somebody says otherwise. That many
@@ -40,11 +43,14 @@ const DefaultPartitions = 12
 const begun = "creating "
 
 // Create makes a bus of so many partitions, from 1 to [rdb.MaxPartitions], which never changes. It
-// fails with [ErrExists] or [bus.ErrUnavailable], and can be repeated after that, with the same
-// number.
+// fails with [ErrExists], also if only partitions are there and not their number, or with
+// [bus.ErrUnavailable], and can be repeated after that, with the same number.
 func Create(ctx context.Context, redis *rdb.Client, namespace string, count int) error {
 	key := Keys{namespace}.Partitions()
 	at, mark := redis.At(key), begun+strconv.Itoa(count)
+	if err := requireNone(ctx, redis, at, namespace); err != nil {
+		return err
+	}
 	// It is claimed first, so that nobody else makes partitions of another number meanwhile.
 	claimed, err := at.SetNX(ctx, key, mark, 0).Result()
 	if err == nil && !claimed {
@@ -62,6 +68,20 @@ func Create(ctx context.Context, redis *rdb.Client, namespace string, count int)
 	}
 	// It comes last: nobody uses a bus before it is complete.
 	return rdb.Wrap("create the bus", at.Set(ctx, key, count, 0).Err())
+}
+
+// requireNone fails with [ErrExists] if there are partitions and nothing says how many: the node
+// that had their number has lost it, and another number would hide what the others have. It fails
+// with [bus.ErrUnavailable] unless every partition that it asks for answers.
+func requireNone(ctx context.Context, redis *rdb.Client, at *rdb.Partition, namespace string) error {
+	if _, err := readCount(ctx, at, namespace); !errors.Is(err, ErrNoBus) || errors.Is(err, errUnfinished) {
+		return nil // what is there is looked at next
+	}
+	counts, err := findCounts(ctx, createTimeout, redis, namespace)
+	if len(counts) > 0 {
+		return fmt.Errorf("%w, and a node has lost their number, which web and worker write again as they start", ErrExists)
+	}
+	return rdb.Wrap("look for partitions", err)
 }
 
 // requireMark fails with [ErrExists], unless a bus is being made as a mark says.
@@ -112,16 +132,14 @@ func openCounted(redis *rdb.Client, count int, namespace string, o store.Options
 const awaitInterval = time.Second
 
 // Await is [Open] once there is a bus, and a part of Redis answers that has one of its partitions.
-// Until then it says in the log what it waits for. Finder is another client of the same Redis,
+// Until then it says in the log what it waits for. If the node has lost their number that had it,
+// Await writes it again, as the partitions say it. Finder is another client of the same Redis,
 // which logs nothing: it asks for partitions that may not be there. Await fails when its context
 // ends.
 func Await(ctx context.Context, redis, finder *rdb.Client, namespace string, o store.Options, log *slog.Logger) (*Stores, error) {
 	at := redis.At(Keys{namespace}.Partitions())
 	for told := false; ; {
-		count, err := readCountFor(ctx, findTimeout, at, namespace)
-		if errors.Is(err, bus.ErrUnavailable) {
-			count, err = findCount(ctx, finder, namespace, err)
-		}
+		count, err := awaitedCount(ctx, at, finder, namespace, log)
 		isMissing := errors.Is(err, ErrNoBus)
 		switch {
 		case err == nil:
@@ -141,6 +159,22 @@ func Await(ctx context.Context, redis, finder *rdb.Client, namespace string, o s
 	}
 }
 
+// awaitedCount is [FindCount], and writes a number again that was lost.
+func awaitedCount(ctx context.Context, at *rdb.Partition, finder *rdb.Client, namespace string, log *slog.Logger) (int, error) {
+	count, failure := readCountFor(ctx, findTimeout, at, namespace)
+	if !canBeFound(failure) {
+		return count, failure
+	}
+	count, err := findCount(ctx, finder, namespace, failure)
+	if err != nil || !errors.Is(failure, ErrNoBus) {
+		return count, err
+	}
+	key := Keys{namespace}.Partitions()
+	log.Error("a node has lost its keys, as the number of partitions among them, which was written again: "+
+		"rtm cluster status shows what it had", "key", key, "partitions", count)
+	return count, rdb.Wrap("write the number of partitions", at.SetNX(ctx, key, count, 0).Err())
+}
+
 // Count is how many partitions a bus has. It fails with [ErrNoBus] or [bus.ErrUnavailable].
 func Count(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
 	return readCount(ctx, redis.At(Keys{namespace}.Partitions()), namespace)
@@ -149,8 +183,11 @@ func Count(ctx context.Context, redis *rdb.Client, namespace string) (int, error
 func readCount(ctx context.Context, at *rdb.Partition, namespace string) (int, error) {
 	key := Keys{namespace}.Partitions()
 	text, err := at.Get(ctx, key).Result()
-	if errors.Is(err, rdb.Nil) || strings.HasPrefix(text, begun) {
+	switch {
+	case errors.Is(err, rdb.Nil):
 		return 0, ErrNoBus
+	case strings.HasPrefix(text, begun):
+		return 0, errUnfinished
 	}
 	if err != nil {
 		return 0, rdb.Wrap("read the number of partitions", err)
@@ -169,50 +206,66 @@ func readCountFor(ctx context.Context, timeout time.Duration, at *rdb.Partition,
 	return readCount(ctx, at, namespace)
 }
 
-// findTimeout is how long [FindCount] waits for a node.
-const findTimeout = 2 * time.Second
+const (
+	// findTimeout is how long [FindCount] waits for a node.
+	findTimeout = 2 * time.Second
+	// createTimeout is how long [Create] waits for partitions that must not be there.
+	createTimeout = 10 * time.Second
+)
 
-// FindCount is [Count], for operators. If the node is away that has the number, it takes it from
-// the partitions, each of which says how many there are.
+// FindCount is [Count], for operators. If the node is away that has the number, or has lost it, it
+// takes it from the partitions, each of which says how many there are.
 func FindCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
 	count, err := readCountFor(ctx, findTimeout, redis.At(Keys{namespace}.Partitions()), namespace)
-	if errors.Is(err, bus.ErrUnavailable) {
+	if canBeFound(err) {
 		return findCount(ctx, redis, namespace, err)
 	}
 	return count, err
 }
 
-// findCount asks partitions how many there are. It fails with a failure if none says that, or not
-// all say the same.
+// canBeFound is whether partitions may say how many there are, after a failure to read that.
+func canBeFound(failure error) bool {
+	return errors.Is(failure, bus.ErrUnavailable) || errors.Is(failure, ErrNoBus) && !errors.Is(failure, errUnfinished)
+}
+
+// findCount asks partitions how many there are. It fails with a failure if none says that.
 func findCount(ctx context.Context, redis *rdb.Client, namespace string, failure error) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, findTimeout)
+	counts, _ := findCounts(ctx, findTimeout, redis, namespace)
+	switch {
+	case len(counts) == 1:
+		return counts[0], nil
+	case len(counts) > 1 && errors.Is(failure, ErrNoBus):
+		return 0, fmt.Errorf("there are partitions of several buses, of %v partitions: set the key %s to the number of the right one",
+			counts, Keys{namespace}.Partitions())
+	}
+	return 0, failure
+}
+
+// findCounts asks partitions how many there are, and returns what they say, ascending: several
+// numbers if there are some of several buses. Its error is that of one that did not answer.
+func findCounts(ctx context.Context, timeout time.Duration, redis *rdb.Client, namespace string) (counts []int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var asking sync.WaitGroup
+	var asking errgroup.Group
 	var found [rdb.MaxPartitions + 1]atomic.Bool
 	for count := range found {
 		for _, p := range someOf(redis, namespace, count) {
-			asking.Go(func() {
-				if isThere(ctx, p) {
+			asking.Go(func() error {
+				name, err := p.Get(ctx, p.Namespace()+rdb.PartitionKey).Result()
+				if err == nil && name == p.Name() {
 					found[count].Store(true)
 				}
+				return rdb.Wrap("ask a partition", err)
 			})
 		}
 	}
-	asking.Wait()
-	only := 0
+	err = asking.Wait()
 	for count := range found {
-		switch {
-		case !found[count].Load():
-		case only != 0:
-			return 0, failure
-		default:
-			only = count
+		if found[count].Load() {
+			counts = append(counts, count)
 		}
 	}
-	if only == 0 {
-		return 0, failure
-	}
-	return only, nil
+	return counts, err
 }
 
 // someOf returns partitions of a bus that has so many, if there is one: all of the usual number, or
@@ -226,10 +279,4 @@ func someOf(redis *rdb.Client, namespace string, count int) rdb.Partitions {
 		return all
 	}
 	return rdb.Partitions{all[0], all[count/2], all[count-1]}
-}
-
-// isThere is whether a partition says what it is. One that is held does not.
-func isThere(ctx context.Context, p *rdb.Partition) bool {
-	name, err := p.Get(ctx, p.Namespace()+rdb.PartitionKey).Result()
-	return err == nil && name == p.Name()
 }

@@ -1,6 +1,7 @@
 package stores_test
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,6 +46,9 @@ func TestACreationThatWasBrokenOff(t *testing.T) {
 		require.NoError(t, server.Raw.Set(ctx, "ns:partitions", "creating 6", 0).Err())
 		_, err := stores.Open(ctx, redis, "ns:", store.Options{})
 		require.ErrorIs(t, err, stores.ErrNoBus)
+		require.NoError(t, redis.Partitions("ns:", 6)[0].Release(ctx))
+		_, err = stores.FindCount(ctx, redis, "ns:")
+		require.ErrorIs(t, err, stores.ErrNoBus, "not all may be there")
 		require.ErrorContains(t, stores.Create(ctx, redis, "ns:", 12), "somebody has begun to create a bus with 6 partitions")
 		require.NoError(t, stores.Create(ctx, redis, "ns:", 6))
 		all, err := stores.Open(ctx, redis, "ns:", store.Options{})
@@ -68,4 +72,52 @@ func TestTheNumberOfPartitionsIsFound(t *testing.T) {
 	server.Kill(t)
 	_, err = stores.FindCount(ctx, redis, "ns:")
 	require.ErrorIs(t, err, bus.ErrUnavailable)
+}
+
+// TestTheNumberOfPartitionsIsLost with the node that had it, which has come back empty: the
+// partitions of the others say it, and no other bus is made over them.
+func TestTheNumberOfPartitionsIsLost(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx, redis := t.Context(), server.Open(t)
+		require.NoError(t, stores.Create(ctx, redis, "ns:", 12))
+		all, err := stores.Open(ctx, redis, "ns:", store.Options{})
+		require.NoError(t, err)
+		require.NoError(t, all.PutToken(ctx, "reader--1", "reader"))
+		emptied := redis.Partitions("ns:", 12)[:4]
+		lose := func() {
+			require.NoError(t, server.Raw.Del(ctx, "ns:partitions").Err())
+			for _, p := range emptied {
+				for _, key := range server.Raw.Keys(ctx, p.Namespace()+"*").Val() {
+					require.NoError(t, server.Raw.Del(ctx, key).Err())
+				}
+			}
+		}
+		lose()
+		count, err := stores.FindCount(ctx, redis, "ns:")
+		require.NoError(t, err)
+		assert.Equal(t, 12, count)
+		for _, count := range []int{12, 24} {
+			err := stores.Create(ctx, redis, "ns:", count)
+			require.ErrorIs(t, err, stores.ErrExists)
+			require.ErrorContains(t, err, "web and worker write again")
+		}
+		assert.Empty(t, server.Raw.Keys(ctx, emptied[0].Namespace()+"*").Val(), "nothing is made")
+
+		var logged rdbtest.Buffer
+		await := func() (*stores.Stores, error) {
+			return stores.Await(ctx, redis, redis, "ns:", store.Options{}, slog.New(slog.NewTextHandler(&logged, nil)))
+		}
+		all, err = await()
+		require.NoError(t, err)
+		assert.Len(t, all.All(), 12)
+		assert.Equal(t, "12", server.Raw.Get(ctx, "ns:partitions").Val())
+		assert.Regexp(t, `level=ERROR msg="a node has lost its keys.* key=ns:partitions partitions=12`, logged.String())
+		assert.NotContains(t, logged.String(), "rtm cluster create")
+
+		lose()
+		require.NoError(t, redis.Partitions("ns:", 3)[1].Release(ctx))
+		_, err = await()
+		require.ErrorContains(t, err, "of [3 12] partitions: set the key ns:partitions")
+		require.ErrorIs(t, stores.Create(ctx, redis, "ns:", 12), stores.ErrExists)
+	})
 }
