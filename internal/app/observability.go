@@ -7,7 +7,9 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
@@ -20,52 +22,72 @@ import (
 
 // observability is what makes the state of a daemon visible from outside.
 type observability struct {
-	metrics  *metrics.Registry
+	metrics *metrics.Registry
+	// recorder is there once it was started.
 	recorder *telemetry.Recorder
+	daemon   string
 	reporter *exceptions.Reporter
 	tracer   *tracing.Tracer
 	// listener serves the metrics; nil if they are not served.
 	listener net.Listener
 	// connections bound those of all listeners.
 	connections *server.Connections
-	stores      *stores.Stores
+	// stores are those of the bus, nil until it is there.
+	stores atomic.Pointer[stores.Stores]
+	log    *slog.Logger
+	loops  sync.WaitGroup
+	// running ends what runs in the background.
+	running context.Context
+	cancel  context.CancelFunc
 	// identities notice that Redis has lost data, by number of the partitions.
 	identities []*rdb.Identity
-	// stop sends what is not sent yet, and ends what runs in the background.
-	stop func()
 }
 
-// startObservability has a daemon flush its counters, report exceptions, trace and serve its
-// metrics, as far as the configuration says so. It does not end with the context: the caller stops
-// it once the daemon has stopped.
-func startObservability(
-	ctx context.Context, c Config, daemon string, all *stores.Stores, labels *labelstores.Stores, log *slog.Logger,
-) (*observability, error) {
+// openObservability has a daemon report exceptions, trace and serve its metrics and its health, as
+// far as the configuration says so: from the start, because a probe must not take a process for
+// dead that waits for the bus. It does not end with the context: the caller stops it once the
+// daemon has stopped.
+func openObservability(ctx context.Context, c Config, daemon string, log *slog.Logger) (*observability, error) {
 	reporter, err := newReporter(c, log)
 	if err != nil {
 		return nil, err
 	}
 	o := &observability{
-		metrics: metrics.NewRegistry(), reporter: reporter, stores: all,
+		daemon: daemon, metrics: metrics.NewRegistry(), reporter: reporter, log: log,
 		connections: server.NewConnections(openFileLimit(), c.AddressConnections, log),
 	}
 	if err := o.open(c, daemon, log); err != nil {
 		o.closeReports()
 		return nil, err
 	}
+	o.running, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	o.metrics.AddBuild(daemon, Version())
+	if o.listener != nil {
+		o.loops.Go(func() { o.serve(c.Profiles) })
+	}
+	return o, nil
+}
+
+// start has it observe the bus, flush the counters and watch for a loss of data, until it is
+// stopped.
+func (o *observability) start(c Config, all *stores.Stores, labels *labelstores.Stores) {
 	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, c.clock.Now)
 	o.metrics.AddJobs(jobTypesOf(all), c.clock.Now)
 	o.metrics.AddAccounts(all.Partitions())
 	o.metrics.AddClock(c.clock.Ahead)
 	o.metrics.AddMachines(machinesOf(all, labels))
 	for _, st := range all.All() {
-		o.identities = append(o.identities, rdb.NewIdentity(st.Partition(), log, c.clock.Now))
+		o.identities = append(o.identities, rdb.NewIdentity(st.Partition(), o.log, c.clock.Now))
 	}
 	o.metrics.AddLoss(o.isLost)
-	o.metrics.AddBuild(daemon, Version())
-	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
-	o.start(context.WithoutCancel(ctx), daemon, c, all.RequireServing, log)
-	return o, nil
+	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), o.log)
+	o.recorder.Started(o.daemon)
+	o.loops.Go(func() { o.recorder.Run(o.running, c.CounterFlushInterval) })
+	for _, identity := range o.identities {
+		o.loops.Go(func() { identity.Run(o.running) })
+	}
+	o.loops.Go(func() { runSubscriberSeries(o.running, all, o.recorder) })
+	o.stores.Store(all)
 }
 
 // open prepares the tracer and the metrics listener, as configured.
@@ -83,30 +105,32 @@ func (o *observability) open(c Config, daemon string, log *slog.Logger) (err err
 	return nil
 }
 
-func (o *observability) start(ctx context.Context, daemon string, c Config, ready func(context.Context) error, log *slog.Logger) {
-	o.recorder.Started(daemon)
-	running, cancel := context.WithCancel(ctx)
-	var loops sync.WaitGroup
-	loops.Go(func() { o.recorder.Run(running, c.CounterFlushInterval) })
-	for _, identity := range o.identities {
-		loops.Go(func() { identity.Run(running) })
+// serve serves the metrics and the health of the daemon until it is stopped.
+func (o *observability) serve(profiles bool) {
+	options := metrics.ServeOptions{Program: o.daemon, Ready: o.ready, Profiles: profiles, ConnState: o.connections.Changed}
+	if err := o.metrics.Serve(o.running, o.listener, options, o.log); err != nil {
+		o.log.Error("the metrics listener failed", "error", err)
 	}
-	loops.Go(func() { runSubscriberSeries(running, o.stores, o.recorder) })
-	if o.listener != nil {
-		options := metrics.ServeOptions{Program: daemon, Ready: ready, Profiles: c.Profiles, ConnState: o.connections.Changed}
-		loops.Go(func() {
-			if err := o.metrics.Serve(running, o.listener, options, log); err != nil {
-				log.Error("the metrics listener failed", "error", err)
-			}
-		})
+}
+
+// ready fails while the daemon cannot do its work.
+func (o *observability) ready(ctx context.Context) error {
+	all := o.stores.Load()
+	if all == nil {
+		return bus.ErrUnavailable
 	}
-	o.stop = func() {
-		cancel()
-		loops.Wait()
-		o.recorder.Stopped(daemon)
-		o.recorder.Flush(ctx)
-		o.closeReports() // last, because all before may report
+	return all.RequireServing(ctx)
+}
+
+// stop ends what runs in the background, and sends what is not sent yet.
+func (o *observability) stop() {
+	o.cancel()
+	o.loops.Wait()
+	if o.recorder != nil {
+		o.recorder.Stopped(o.daemon)
+		o.recorder.Flush(context.WithoutCancel(o.running))
 	}
+	o.closeReports() // last, because all before may report
 }
 
 // isLost reports whether some partition has lost data.

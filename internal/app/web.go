@@ -62,6 +62,11 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer redis.Close()
+	obs, err := openObservability(ctx, c, "web", log)
+	if err != nil {
+		return err
+	}
+	defer obs.stop()
 	all, err := openStoresOfWeb(ctx, redis, c, log, listener, certificate)
 	if err != nil {
 		return err
@@ -69,11 +74,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	st := all.First()
 	c.clock = newClock(c, log)
 	labels := newLabelStores(all)
-	obs, err := startObservability(ctx, c, "web", all, labels, log)
-	if err != nil {
-		return err
-	}
-	defer obs.stop()
+	obs.start(c, all, labels)
 	if len(c.RootKey) < minRootKey {
 		log.Warn(fmt.Sprintf("ROUTEMASTER_ROOT_KEY has fewer than %d characters, and may be guessed: set a longer one, "+
 			"such as openssl rand -hex 32 prints", minRootKey))

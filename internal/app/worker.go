@@ -59,6 +59,11 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer redis.Close()
+	obs, err := openObservability(ctx, c, "worker", log)
+	if err != nil {
+		return err
+	}
+	defer obs.stop()
 	all, err := openStores(ctx, redis, c, log)
 	if err != nil {
 		return err
@@ -66,11 +71,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	queues := newQueues(all, c)
 	c.clock = newClock(c, log)
 	labels := newLabelStores(all)
-	obs, err := startObservability(ctx, c, "worker", all, labels, log)
-	if err != nil {
-		return err
-	}
-	defer obs.stop()
+	obs.start(c, all, labels)
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
