@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strings"
@@ -12,8 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor"
+	"routemaster/internal/doctor/exam"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
 )
@@ -35,11 +40,10 @@ func TestWebLogsAtStartThatRedisIsUnavailable(t *testing.T) {
 // TestWebWaitsForTheBusOfACluster stops it while it waits, and starts it again. Meanwhile it
 // answers probes, on the port that serves the bus afterwards.
 func TestWebWaitsForTheBusOfACluster(t *testing.T) {
-	redis, address := rdbtest.ClusterNode(t), rdbtest.FreeAddress(t)
-	require.NoError(t, redis.Raw.Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
+	_, url := clusterOfOneNode(t)
+	address := rdbtest.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	url := strings.Replace(redis.URL, "redis:", "redis+cluster:", 1)
 	config := bustest.LoadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "FORCE_SSL": "no", "ROUTEMASTER_REDIS_URL": url, "PORT": port})
 	start := func() (logged *rdbtest.Buffer, stop func() error) {
 		logged = &rdbtest.Buffer{}
@@ -72,14 +76,133 @@ func TestWebWaitsForTheBusOfACluster(t *testing.T) {
 
 	logged, stop := start()
 	requireHealthyOnly()
-	client, err := rdb.Open(rdb.Options{URL: url, Connections: 1})
-	require.NoError(t, err)
-	defer client.Close()
-	require.NoError(t, stores.Create(t.Context(), client, "", 3))
+	createBus(t, url)
 	require.Eventually(t, func() bool { return strings.Contains(logged.String(), "web started") }, bustest.WaitTimeout, time.Millisecond)
 	web.Call("", "GET", "/health/ready", "", 200)
 	assert.NoError(t, stop())
 	assert.Equal(t, 1, strings.Count(logged.String(), "rtm cluster create"), "it says so once")
+}
+
+// clusterOfOneNode has all slots on a node, and returns the URL of the cluster.
+func clusterOfOneNode(t *testing.T) (node *rdbtest.Server, url string) {
+	t.Helper()
+	node = rdbtest.ClusterNode(t)
+	require.NoError(t, node.Raw.Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		return strings.Contains(node.Raw.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+	}, bustest.WaitTimeout, time.Millisecond)
+	return node, strings.Replace(node.URL, "redis:", "redis+cluster:", 1)
+}
+
+// createBus makes a bus of three partitions on a cluster.
+func createBus(t *testing.T, url string) *stores.Stores {
+	t.Helper()
+	client, err := rdb.Open(rdb.Options{URL: url, Connections: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	require.NoError(t, stores.Create(t.Context(), client, "", 3))
+	all, err := stores.Open(t.Context(), client, "", store.Options{})
+	require.NoError(t, err)
+	return all
+}
+
+// TestDaemonsHaveHealthWhileTheyWaitForTheBus on their own address for it, which they keep.
+func TestDaemonsHaveHealthWhileTheyWaitForTheBus(t *testing.T) {
+	_, url := clusterOfOneNode(t)
+	daemons := map[*bustest.Bus]func(context.Context, app.Config, *slog.Logger) error{}
+	for _, run := range []func(context.Context, app.Config, *slog.Logger) error{app.RunWorker, app.RunWeb} {
+		address, own := rdbtest.FreeAddress(t), rdbtest.FreeAddress(t)
+		_, port, err := net.SplitHostPort(own)
+		require.NoError(t, err)
+		config := bustest.LoadConfig(t, map[string]string{
+			"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "ROUTEMASTER_REDIS_URL": url, "PORT": port, "ROUTEMASTER_METRICS_ADDR": address,
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- run(ctx, config, slog.New(slog.DiscardHandler)) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ran; !errors.Is(err, context.Canceled) { // it had not begun
+				assert.NoError(t, err)
+			}
+		})
+		daemons[bustest.Connect(t, "http://"+address)] = run
+	}
+	statusOf := func(daemon *bustest.Bus, path string) int {
+		answer, err := daemon.Client.Get(daemon.API + path)
+		if err != nil {
+			return 0
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	for daemon := range daemons {
+		require.Eventually(t, func() bool { return statusOf(daemon, "/health") == 200 }, bustest.WaitTimeout, time.Millisecond)
+		assert.Contains(t, daemon.Call("", "GET", "/health/ready", "", 503), "cannot reach its storage")
+		assert.Contains(t, daemon.Call("", "GET", "/metrics", "", 200), "routemaster_build_info")
+	}
+	createBus(t, url)
+	for daemon := range daemons {
+		for status := 503; status != 200; status = statusOf(daemon, "/health/ready") {
+			require.Equal(t, 200, statusOf(daemon, "/health"), "it never stops to listen")
+			require.Equal(t, 503, status)
+		}
+		assert.Contains(t, daemon.Call("", "GET", "/metrics", "", 200), `routemaster_partition_up{partition="00"} 1`)
+	}
+}
+
+// TestANodeOfAClusterComesBackEmpty with the number of partitions, while no daemon ran: the bus is
+// found by its other partitions, and says that it has lost data.
+func TestANodeOfAClusterComesBackEmpty(t *testing.T) {
+	node, url := clusterOfOneNode(t)
+	all := createBus(t, url)
+	for _, key := range []string{"partitions", all.First().Partition().Namespace() + rdb.PartitionKey} {
+		require.NoError(t, node.Raw.Del(t.Context(), key).Err())
+	}
+	b := bustest.Connect(t, "")
+	b.Config = bustest.LoadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "FORCE_SSL": "no", "ROUTEMASTER_REDIS_URL": url})
+	var logged rdbtest.Buffer
+	b.Log = slog.NewTextHandler(&logged, nil)
+	b.StartWeb()
+	t.Cleanup(b.StopWeb)
+	require.Eventually(t, func() bool {
+		return strings.Contains(b.Call(bustest.RootKey, "GET", "/overview", "", 200), `"data-lost"`)
+	}, bustest.WaitTimeout, time.Millisecond)
+	assert.Contains(t, logged.String(), `partition=00 loss=empty`)
+	assert.Equal(t, "3", node.Raw.Get(t.Context(), "partitions").Val())
+
+	var findings []string
+	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f exam.Finding) { findings = append(findings, f.Problem) })
+	require.NoError(t, err)
+	require.NotEmpty(t, findings)
+	assert.Contains(t, findings[0], "Redis came back without the data of the bus.")
+}
+
+// TestATopicIsNotDeletedWithoutAWorker on a cluster, whose events are on their way. The answer says
+// so, and not that Redis is away.
+func TestATopicIsNotDeletedWithoutAWorker(t *testing.T) {
+	_, url := clusterOfOneNode(t)
+	all := createBus(t, url)
+	b := bustest.Connect(t, "")
+	b.Config = bustest.LoadConfig(t, map[string]string{
+		"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "FORCE_SSL": "no", "ROUTEMASTER_REDIS_URL": url,
+		"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
+	})
+	b.Log = slog.DiscardHandler
+	b.StartWeb()
+	t.Cleanup(b.StopWeb)
+	publisher, reader := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("reader"))
+	topic := "a"
+	for all.Home(bus.TopicName(topic)) == all.Of(bus.Token(reader.Token)) {
+		topic += "a"
+	}
+	reader.Subscribe(b, 0, 1, topic)
+	b.Publish(publisher, topic, 1)
+	assert.Contains(t, b.Call(publisher, "DELETE", "/topics/"+topic, "", 503), "on their way to other partitions, and the topic was not deleted")
+	b.StartWorker()
+	t.Cleanup(b.StopWorker)
+	reader.WaitFor(t, 1)
+	b.Call(publisher, "DELETE", "/topics/"+topic, "", 204)
 }
 
 // TestDaemonsRefuseANodeOfACluster by itself: it has only a part of the keys.

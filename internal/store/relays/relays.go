@@ -170,14 +170,14 @@ type DeletionTo struct {
 const DeletionTime = 10 * time.Second
 
 // BeginDeletion begins to delete a topic in the name of by, its publisher, or of root when by is
-// empty. Nothing is changed yet. It fails as [store.Store.DeleteTopic], with [bus.ErrUnavailable]
-// also while another deletion of the topic runs.
+// empty. Nothing is changed yet. It fails as [store.Store.DeleteTopic], and with
+// [bus.ErrTopicBusy] while another deletion of the topic runs.
 func (r *Relays) BeginDeletion(ctx context.Context, topic bus.TopicName, by bus.Token) (*Deletion, error) {
 	d := &Deletion{Topic: topic, uid: bus.NewBatchID(), To: map[rdb.Number]DeletionTo{}}
 	change := r.store.Fenced(ctx, scriptDeletionBegin, string(topic), string(by), string(d.uid), DeletionTime.Milliseconds())
 	if change.Err != nil || !change.Changed {
 		return nil, change.Refusal("delete topic", map[string]error{
-			"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "deleting": bus.ErrUnavailable,
+			"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "deleting": bus.ErrTopicBusy,
 		})
 	}
 	for i := 0; i+2 < len(change.Results); i += 3 {

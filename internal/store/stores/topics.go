@@ -21,9 +21,9 @@ const (
 )
 
 // DeleteTopic deletes a topic and the subscriptions to it; queued events stay: see
-// [store.Store.DeleteTopic]. It fails with [bus.ErrUnavailable] also when its events cannot be
-// carried to their partitions, or these are away. Then the topic is there, perhaps without some of
-// its subscriptions, and the call can be repeated.
+// [store.Store.DeleteTopic]. It fails with [bus.ErrTopicRelayed] when its events are not carried to
+// their partitions in time, because no worker runs or these are away, and with [bus.ErrTopicBusy].
+// Then the topic is there, perhaps without some of its subscriptions, and the call can be repeated.
 func (s *Stores) DeleteTopic(ctx context.Context, topic bus.TopicName, by bus.Token) error {
 	home := s.Home(topic)
 	if !home.Partition().IsOneOfSeveral() {
@@ -44,7 +44,7 @@ func (s *Stores) DeleteTopic(ctx context.Context, topic bus.TopicName, by bus.To
 			return err
 		}
 	}
-	return bus.ErrUnavailable
+	return bus.ErrTopicBusy
 }
 
 // deleteElsewhere deletes the subscriptions to a topic in the partitions to which it is relayed,
@@ -91,7 +91,7 @@ func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topic
 }
 
 // waitForRelays waits until all has been carried that was on its way when a deletion was begun. It
-// fails with [bus.ErrUnavailable].
+// fails with [bus.ErrUnavailable], and with [bus.ErrTopicRelayed] if that takes too long.
 func waitForRelays(ctx context.Context, from *relays.Relays, d *relays.Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func waitForRelays(ctx context.Context, from *relays.Relays, d *relays.Deletion)
 		select {
 		case <-time.After(relayInterval):
 		case <-ctx.Done():
-			return bus.ErrUnavailable
+			return bus.ErrTopicRelayed
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestATopicWhoseEventsCannotBeRelayed(t *testing.T) {
 		p.PublishEvents(topic, 1, 3)
 		_, err := p.All[1].Hold(ctx, 0)
 		require.NoError(t, err)
-		require.ErrorIs(t, deleteTopic(p, topic, storetest.Publisher), bus.ErrUnavailable)
+		require.ErrorIs(t, deleteTopic(p, topic, storetest.Publisher), bus.ErrTopicRelayed)
 		require.NoError(t, p.All[1].Release(ctx))
 		p.MS += 1000
 		require.NoError(t, deleteTopic(p, topic, storetest.Publisher))
@@ -89,7 +89,7 @@ func TestSubscribingWhileATopicIsDeleted(t *testing.T) {
 		d, err := p.Relays[0].BeginDeletion(ctx, topic, storetest.Publisher)
 		require.NoError(t, err)
 		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now())) // in the middle
-		require.ErrorIs(t, p.DeleteTopic(ctx, topic, storetest.Publisher), bus.ErrUnavailable, "one deletes it already")
+		require.ErrorIs(t, p.DeleteTopic(ctx, topic, storetest.Publisher), bus.ErrTopicBusy, "one deletes it already")
 		removed, err := p.Relays[0].EndDeletion(ctx, d, true)
 		require.NoError(t, err)
 		assert.False(t, removed, "somebody has subscribed")

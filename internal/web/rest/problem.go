@@ -293,6 +293,15 @@ var problems = []struct {
 		Status: http.StatusServiceUnavailable,
 		Detail: "the bus moves to another Redis, and this process does not serve the one that is in use: send the request again",
 	}},
+	{bus.ErrTopicRelayed, Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "events of the topic are still on their way to other partitions, and the topic was not deleted: a worker must run, " +
+			"and carry them there; then send the request again",
+	}},
+	{bus.ErrTopicBusy, Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "others delete the topic, or subscribe to it, at this moment, and it was not deleted by this request: send it again",
+	}},
 	{bus.ErrUnavailable, Problem{
 		Status: http.StatusServiceUnavailable,
 		Detail: "the bus cannot reach its storage; nothing is known to be stored: send the request again later",
