@@ -120,7 +120,8 @@ const Pause = time.Second
 //   - what a machine has to publish are moves, which are numbered, and for which there is an entry;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
-//   - there is no key that the layout does not know.
+//   - there is no key that the layout does not know;
+//   - Redis runs scripts.
 //
 // On a bus with partitions also:
 //
@@ -176,6 +177,10 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
 	if err := findLoss(ctx, e); err != nil { // it may be why the partition is held
 		return false, err
+	}
+	if refusal := e.Redis.RefusesScripts(ctx); refusal != "" {
+		e.Report("scripts", "", "redis refuses to run them (%s), so nothing was examined: publishers get 503, and nothing is delivered", refusal)
+		return false, nil
 	}
 	if open, err := outboxes.IsOpen(ctx, e); !open || err != nil {
 		return false, err

@@ -132,3 +132,17 @@ func TestOnlyThoseThatFailAreCounted(t *testing.T) {
 		assert.Equal(t, 1, stats.Failing)
 	})
 }
+
+// TestRedisThatRefusesScripts is not in order, whatever is in it.
+func TestRedisThatRefusesScripts(t *testing.T) {
+	server := rdbtest.Real(t)
+	if server.IsCluster() {
+		t.Skip("the rules are those of one server")
+	}
+	p := newPatient(t, server)
+	for i, want := range []string{"scripts: redis refuses to run them (NOPERM), so nothing was examined: publishers get 503, and nothing is delivered []", ""} {
+		right := []string{"-evalsha", "+evalsha"}[i]
+		require.NoError(t, server.Raw.Do(t.Context(), "acl", "setuser", "default", right).Err())
+		assert.Equal(t, want, strings.Join(p.examine(false), "\n"))
+	}
+}

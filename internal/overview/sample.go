@@ -17,9 +17,11 @@ type Sample struct {
 	// Held are the numbers of the partitions that are held, have come back without their keys or are
 	// on their way to another node, so scripts are refused there; Away are those that do not answer.
 	Held, Away []int
-	// Refuses is the code with which Redis refuses to write, such as OOM or READONLY; empty if it
-	// writes, or if that is not known.
+	// Refuses is the code with which Redis refuses to write, such as OOM or READONLY, or to run
+	// scripts; empty if it does, or if that is not known.
 	Refuses string
+	// RefusesScripts is whether that is about scripts, and it writes.
+	RefusesScripts bool
 	// Lost is that Redis has lost data, until an operator acknowledges it: one for each partition.
 	Lost []bus.DataLoss
 	// Risks say what would be lost if Redis crashed or was full, in sentences.

@@ -83,6 +83,26 @@ func (p *Partition) Run(ctx context.Context, script *Script, args ...any) Result
 	return p.RunAll(ctx, script.Call(args...))[0]
 }
 
+// probe is the smallest script.
+var probe = NewScript(nil, "return 1")
+
+// RequireScripts fails with [bus.ErrUnavailable] unless the partition runs scripts: a proxy, a
+// provider or the rules of access may refuse just these, and all else works. One that is held runs
+// none.
+func (p *Partition) RequireScripts(ctx context.Context) error {
+	return Wrap("run a script", p.Run(ctx, probe).Err())
+}
+
+// RefusesScripts returns how Redis refuses to run scripts, as [Refusal] says it; empty if it runs
+// them, or if that cannot be said.
+func (p *Partition) RefusesScripts(ctx context.Context) string {
+	err := p.Run(ctx, probe).Err()
+	if HasCode(err, "NOSCRIPT") { // it was just loaded, or that was refused
+		return "NOSCRIPT"
+	}
+	return Refusal(err)
+}
+
 // RunAll runs scripts, in order, in one round trip; each is atomic by itself. When Redis does not
 // know one of them, because it was restarted, failed over or had its scripts flushed, that one runs
 // later. None runs twice.

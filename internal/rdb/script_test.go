@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // answering opens a server that answers commands, by their lower-case names, as it is told, one at
@@ -89,4 +90,17 @@ func TestAConfirmationThatIsRefusedIsNone(t *testing.T) {
 		assert.ErrorIs(t, err, bus.ErrUnavailable, name)
 		assert.ErrorContains(t, err, name)
 	}
+}
+
+// TestScriptsThatAreRefused alone: in the words of a Redis that lacks the command, or a proxy.
+func TestScriptsThatAreRefused(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := server.Open(t).Partition("")
+		assert.NoError(t, p.RequireScripts(t.Context()))
+		assert.Empty(t, p.RefusesScripts(t.Context()))
+	})
+	p := rdbtest.Real(t, "--rename-command", "evalsha", "").Open(t).Partition("")
+	assert.Regexp(t, "^ERR unknown command .evalsha.$", p.RefusesScripts(t.Context()))
+	assert.ErrorIs(t, p.RequireScripts(t.Context()), bus.ErrUnavailable)
+	assert.NoError(t, p.Ping(t.Context()).Err())
 }

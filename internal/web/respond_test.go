@@ -13,6 +13,22 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
+// TestReadinessNeedsScripts without which Redis answers all else, and no publish can be stored.
+func TestReadinessNeedsScripts(t *testing.T) {
+	redis := rdbtest.Real(t)
+	if redis.IsCluster() {
+		t.Skip("the rules are those of one server")
+	}
+	a := newAPI(t, redis)
+	for i, status := range []int{503, 200} {
+		right := []string{"-evalsha", "+evalsha"}[i]
+		require.NoError(t, redis.Raw.Do(t.Context(), "acl", "setuser", "default", right).Err())
+		assert.Equal(t, status, a.Do("", "GET", "/health/ready", "").Status, right)
+		assert.Equal(t, status, a.Do(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status, right)
+		assert.Equal(t, 200, a.Do("", "GET", "/health", "").Status)
+	}
+}
+
 func TestRedisAwayIs503(t *testing.T) {
 	redis := rdbtest.Real(t, "--appendonly", "yes") // so that alice is known after it
 	a := newAPI(t, redis)

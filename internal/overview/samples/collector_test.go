@@ -400,7 +400,8 @@ func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
 		assert.Empty(t, f.Redis.Keys(t.Context(), "series:*").Val(), "nothing is written")
 	})
 	for code, refuse := range map[string][]any{
-		"OOM": {"config", "set", "maxmemory", "1"}, "READONLY": {"replicaof", "127.0.0.1", "1"},
+		"NOPERM": {"acl", "setuser", "default", "-lpushx"},
+		"OOM":    {"config", "set", "maxmemory", "1"}, "READONLY": {"replicaof", "127.0.0.1", "1"},
 		"NOREPLICAS": {"config", "set", "min-replicas-to-write", "1"},
 	} {
 		f := newFixture(t, rdbtest.Real(t))
@@ -410,6 +411,20 @@ func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
 		assert.Equal(t, []any{code, ""}, []any{s.Refuses, s.Redis})
 		assert.Empty(t, s.Unread, code)
 		assert.Len(t, s.Subscribers, 1, code)
+	}
+}
+
+// TestASampleSaysWhetherRedisRunsScripts has it refuse these alone.
+func TestASampleSaysWhetherRedisRunsScripts(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) { assert.False(t, f.Collect(t.Context()).RefusesScripts) })
+	f := newFixture(t, rdbtest.Real(t))
+	for command, code := range map[string]string{"evalsha": "NOPERM", "script": "NOSCRIPT"} {
+		require.NoError(t, f.server.Raw.ScriptFlush(t.Context()).Err())
+		require.NoError(t, f.server.Raw.Do(t.Context(), "acl", "setuser", "default", "-"+command).Err())
+		s := f.Collect(t.Context())
+		assert.Equal(t, []any{code, true}, []any{s.Refuses, s.RefusesScripts})
+		require.NoError(t, f.server.Raw.Do(t.Context(), "acl", "setuser", "default", "+"+command).Err())
+		assert.Empty(t, f.Collect(t.Context()).Refuses)
 	}
 }
 

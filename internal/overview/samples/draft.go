@@ -88,7 +88,10 @@ func merge(drafts []*draft) *draft {
 
 // add adds the draft of another partition.
 func (d *draft) add(more *draft) {
-	d.Refuses, d.Lost = cmp.Or(d.Refuses, more.Refuses), append(slices.Clip(d.Lost), more.Lost...)
+	if d.Refuses == "" {
+		d.Refuses, d.RefusesScripts = more.Refuses, more.RefusesScripts
+	}
+	d.Lost = append(slices.Clip(d.Lost), more.Lost...)
 	for _, risk := range more.Risks { // mostly they are all alike
 		if !slices.Contains(d.Risks, risk) {
 			d.Risks = append(slices.Clip(d.Risks), risk)

@@ -49,9 +49,9 @@ func (p *partition) collect(ctx context.Context, timed bool) *draft {
 	return d
 }
 
-// ping asks Redis for its time, and whether it takes writes: it may answer reads, and refuse each
-// publish. The write changes nothing: it appends to a list that is never there. Nor is it refused
-// where scripts are, so it asks whether the partition is held, too.
+// ping asks Redis for its time, whether it takes writes and runs scripts, and whether the partition
+// is held: it may answer reads, and refuse each publish. The write changes nothing: it appends to a
+// list that is never there.
 func (p *partition) ping(ctx context.Context, d *draft) error {
 	var clock rdb.Reply[time.Time]
 	var write rdb.Reply[int64]
@@ -75,6 +75,10 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 	d.At, d.Refuses = p.clock(clock.Val()), rdb.Refusal(write.Err())
 	if err := write.Err(); d.Refuses == "" && !rdb.Answered(err) {
 		return rdb.Wrap("ping", err)
+	}
+	if d.Refuses == "" {
+		d.Refuses = p.redis.RefusesScripts(ctx)
+		d.RefusesScripts = d.Refuses != ""
 	}
 	held, err := p.redis.IsHeld(ctx)
 	d.held = held

@@ -28,7 +28,7 @@ func redisUnavailable(j *judge, _ rule) []overview.Problem {
 // noRoom is the code of a Redis that has no memory left.
 const noRoom = "OOM"
 
-// refusals says why Redis refuses to write, by its codes.
+// refusals says why Redis refuses calls, by its codes.
 var refusals = map[string]string{
 	"READONLY":   "It is a replica.",
 	"MISCONF":    "It cannot save its data to disk; its log says why.",
@@ -152,12 +152,15 @@ func redisFull(j *judge, _ rule) []overview.Problem {
 }
 
 func redisRefuses(j *judge, _ rule) []overview.Problem {
-	code := j.sample.Refuses
+	code, refuses, again := j.sample.Refuses, "write", "takes writes"
+	if j.sample.RefusesScripts {
+		refuses, again = "run scripts", "runs scripts"
+	}
 	return one(code != "" && code != noRoom, func() overview.Problem {
 		return overview.Problem{
-			Title: "Redis refuses to write.",
+			Title: "Redis refuses to " + refuses + ".",
 			Detail: sentences(refusals[code], "It answers "+code+". Publishers get 503, and nothing is delivered.",
-				"Web and workers go on by themselves when Redis takes writes again."),
+				"Web and workers go on by themselves when Redis "+again+" again."),
 		}
 	})
 }

@@ -186,6 +186,10 @@ func TestProblemsOfTheBus(t *testing.T) {
 			"Give it more memory, or see what else fills it.", overview.Time{}, nil, func(s *overview.Sample) { s.Refuses = "OOM" }},
 		{"redis-refuses", "It is a replica. It answers READONLY. Publishers get 503, and nothing is delivered. " +
 			"Web and workers go on by themselves when Redis takes writes again.", overview.Time{}, nil, func(s *overview.Sample) { s.Refuses, s.Processes = "READONLY", nil }},
+		{"redis-refuses", "It answers ERR command is disabled. Publishers get 503, and nothing is delivered. " +
+			"Web and workers go on by themselves when Redis runs scripts again.", overview.Time{}, nil, func(s *overview.Sample) {
+			s.Refuses, s.RefusesScripts, s.Processes = "ERR command is disabled", true, nil
+		}},
 		{"no-worker", "Nothing is delivered. 0 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a worker runs.",
 			overview.Time{}, nil, func(s *overview.Sample) { s.Processes, s.Running = nil, settled+1 }},
 		{"no-job-threads", "No job is sent to its service or brought up when it is due, and no deadline is kept. " +

@@ -79,13 +79,16 @@ func (s *Stores) PingAny(ctx context.Context) error {
 	return err
 }
 
-// RequireServing returns [bus.ErrUnavailable] unless some partition is there, and [bus.ErrMoving]
-// if the bus is closed, because it moves to another Redis.
+// RequireServing returns [bus.ErrUnavailable] unless some partition is there and runs scripts, and
+// [bus.ErrMoving] if the bus is closed, because it moves to another Redis.
 func (s *Stores) RequireServing(ctx context.Context) error {
 	mark, err := askFrom(ctx, s, s.First(), func(ctx context.Context, st *store.Store) (string, error) {
 		plans := store.Keys{Namespace: st.Partition().Namespace()}.Plans()
 		mark, err := st.Partition().HGet(ctx, plans, fence.Field).Result()
-		return mark, rdb.Wrap("look whether the bus moves", err)
+		if err = rdb.Wrap("look whether the bus moves", err); err == nil {
+			err = st.Partition().RequireScripts(ctx)
+		}
+		return mark, err
 	})
 	if err == nil && fence.IsClosed(mark) {
 		return bus.ErrMoving
