@@ -72,6 +72,7 @@ var Singles = func() map[string]rdb.Kind {
 		"console:sessions": rdb.SortedSet, "activity": rdb.List, "api_tokens:used": rdb.Hash,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 		relay.Partition(): rdb.String, relay.Taken(): rdb.Hash, relay.Carried(): rdb.Hash, relay.Generation(): rdb.String,
+		relay.Starts(): rdb.Hash,
 	}
 	for _, q := range allQueues {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set

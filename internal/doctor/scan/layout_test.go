@@ -63,7 +63,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	ofRelays := map[string]rdb.Kind{
 		relayed.Partition(): rdb.String, relayed.Generation(): rdb.String, relayed.Deleting("x"): rdb.String,
 		relayed.Outboxes("x"): rdb.Hash, relayed.Outbox(7): rdb.List, relayed.Taken(): rdb.Hash,
-		relayed.Carried(): rdb.Hash, relayed.Relayed(7): rdb.List,
+		relayed.Carried(): rdb.Hash, relayed.Relayed(7): rdb.List, relayed.Starts(): rdb.Hash,
 	}
 	for file, want := range map[string]map[string]rdb.Kind{
 		"../../store/keys.go": ofStore, "../../queue/keys.go": ofQueue,

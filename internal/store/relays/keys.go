@@ -33,6 +33,12 @@ func (k Keys) Taken() string { return k.Namespace + "relay:taken" }
 // Carried is a hash of the number of each partition to how many events have been carried there.
 func (k Keys) Carried() string { return k.Namespace + "relay:carried" }
 
+// Starts is a hash of a topic and a subscriber here, with a space between, to where its
+// subscription starts in the outbox of the topic's home: the id of the bus there, and how many
+// events have been put into that before, ever. It is there while events may be on their way that
+// were published before. It expires.
+func (k Keys) Starts() string { return k.Namespace + "relay:starts" }
+
 // Relayed is a list of the UIDs of the last relays that came from the partition of a number, latest
 // first.
 func (k Keys) Relayed(from rdb.Number) string { return k.Namespace + "relayed:" + from.String() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
@@ -25,6 +26,10 @@ type Head struct {
 	// UID is the same each time the same events are taken.
 	UID    string
 	Events []wire.PackedEvent
+	// bus is the id of the bus at the home, and before how many events have been carried to the
+	// partition before these, ever: they say for which subscriptions the events are.
+	bus    string
+	before int64
 }
 
 // LaneStanding is part of [queue.Payload].
@@ -82,8 +87,12 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take relay: %w", err)
 	}
-	head := &Head{To: rdb.Number(number), UID: rdb.Text(values[0])}
-	for _, event := range values[1:] {
+	if len(values) < 2 {
+		return nil, fmt.Errorf("take relay: unexpected reply of a script: %v", values)
+	}
+	id, before, _ := strings.Cut(rdb.Text(values[1]), " ")
+	head := &Head{To: rdb.Number(number), UID: rdb.Text(values[0]), bus: id, before: rdb.Integer(before, 0)}
+	for _, event := range values[2:] {
 		head.Events = append(head.Events, wire.PackedEvent(rdb.Text(event)))
 	}
 	return head, nil

@@ -3,6 +3,8 @@
 // into an outbox for each of these partitions; a job takes the head of an outbox, hands it to the
 // partition in one step, and then removes it. Nothing passes anything in an outbox, and a partition
 // knows what it has got, so a crash between two of these steps loses, repeats and reorders nothing.
+// All that is put into an outbox is counted, so a subscription knows where in it it starts: what
+// was published before that is not for it, though it arrives later.
 //
 //	home: publish -> relay:{NN}, job ["relay", ["NN"]]
 //	home: take     the head of the outbox gets a UID            (of the queue's acquire)
@@ -39,6 +41,8 @@ var (
 	scriptRelayPut     = newScript("relay_put")
 	scriptRelayConfirm = newScript("relay_confirm")
 	scriptOutboxClose  = newScript("outbox_close")
+	scriptOutboxEnds   = newScript("outbox_ends")
+	scriptStartsNote   = newScript("starts_note")
 	scriptCount        = newScript("subscribers_count")
 )
 
@@ -83,6 +87,33 @@ func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number
 		}
 		if err := r.store.Change(ctx, "open outboxes", scriptOutboxOpen, args...); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// startsTTL is how long it is noted where subscriptions start. Relays that are older are taken for
+// theirs.
+const startsTTL = 7 * 24 * time.Hour
+
+// NoteStarts notes that subscriptions of a client here to topics of a home begin now: events of
+// these that are in the outbox already are not for them. Those that it has already are left as they
+// are. It fails with [bus.ErrUnavailable].
+func (r *Relays) NoteStarts(ctx context.Context, home *Relays, token bus.Token, topics []bus.TopicName) error {
+	if home == r {
+		return nil
+	}
+	ends := home.redis.Change(ctx, scriptOutboxEnds, r.redis.Number().String())
+	if ends.Err != nil || len(ends.Results) == 0 { // nothing is on its way
+		return rdb.Wrap("read outbox", ends.Err)
+	}
+	for some := range slices.Chunk(topics, maxOpened) {
+		args := []any{string(token), ends.Text(0), ends.Int(1), startsTTL.Milliseconds()}
+		for _, topic := range some {
+			args = append(args, string(topic))
+		}
+		if change := r.redis.Change(ctx, scriptStartsNote, args...); change.Err != nil {
+			return rdb.Wrap("note where subscriptions start", change.Err)
 		}
 	}
 	return nil
@@ -283,7 +314,7 @@ func (r *Relays) Put(ctx context.Context, from rdb.Number, head *Head, now time.
 	runs, unreadable := runsOf(head.Events)
 	arrival.Unreadable = unreadable
 	for range maxTries {
-		change := r.redis.Change(ctx, scriptRelayPut, r.putArgs(from, head.UID, runs, now)...)
+		change := r.redis.Change(ctx, scriptRelayPut, r.putArgs(from, head, runs, now)...)
 		if change.Err != nil || change.Changed {
 			arrival.read(&change)
 			return arrival, rdb.Wrap("relay", change.Err)
@@ -313,15 +344,16 @@ func (a *Arrival) read(change *rdb.Change) {
 	}
 }
 
-func (r *Relays) putArgs(from rdb.Number, uid string, runs []store.Publication, now time.Time) []any {
+func (r *Relays) putArgs(from rdb.Number, head *Head, runs []run, now time.Time) []any {
 	args := []any{
-		from.String(), uid, now.UnixMilli(), bus.NewBatchSeed(),
+		from.String(), head.UID, now.UnixMilli(), bus.NewBatchSeed(),
 		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), queue.TurnDeadline(now), bus.MaxOpenedBatches,
+		head.bus,
 	}
 	for i := range runs {
 		run := &runs[i]
-		lanes := r.store.LaneArgs(run)
-		args = append(args, string(run.Topic), len(lanes), len(run.Events))
+		lanes := r.store.LaneArgs(&run.Publication)
+		args = append(args, string(run.Topic), len(lanes), len(run.Events), head.before+int64(run.at))
 		args = append(args, lanes...)
 		for _, event := range run.Events {
 			args = append(args, string(event))
@@ -330,19 +362,25 @@ func (r *Relays) putArgs(from rdb.Number, uid string, runs []store.Publication, 
 	return args
 }
 
-// runsOf divides events into runs of one topic each.
-func runsOf(events []wire.PackedEvent) (runs []store.Publication, unreadable int) {
-	for _, event := range events {
+// run is some events of one topic that follow each other in a head, from one on.
+type run struct {
+	store.Publication
+	at int
+}
+
+// runsOf divides events into runs.
+func runsOf(events []wire.PackedEvent) (runs []run, unreadable int) {
+	for i, event := range events {
 		topic, ok := topicOf(event)
 		if !ok {
 			unreadable++
 			continue
 		}
-		if len(runs) == 0 || runs[len(runs)-1].Topic != topic {
-			runs = append(runs, store.Publication{Topic: topic})
+		last := len(runs) - 1
+		if last < 0 || runs[last].Topic != topic || runs[last].at+len(runs[last].Events) != i {
+			runs, last = append(runs, run{store.Publication{Topic: topic}, i}), last+1
 		}
-		run := &runs[len(runs)-1]
-		run.Events = append(run.Events, event)
+		runs[last].Events = append(runs[last].Events, event)
 	}
 	return runs, unreadable
 }

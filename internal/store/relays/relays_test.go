@@ -23,7 +23,7 @@ func TestKeysInLua(t *testing.T) {
 	k := relays.Keys{Namespace: "ns:"}
 	for expression, want := range map[string]string{
 		"outboxes_key('x')": k.Outboxes("x"), "outbox_key('07')": k.Outbox(7), "relay_taken_key()": k.Taken(),
-		"relay_carried_key()": k.Carried(), "relayed_key('11')": k.Relayed(11),
+		"relay_carried_key()": k.Carried(), "relay_starts_key()": k.Starts(), "relayed_key('11')": k.Relayed(11),
 	} {
 		script := rdb.NewScript(rdb.Library{"local ns = ARGV[1]\n", relays.Kind().Library()[0]}, "return "+expression)
 		got, err := p.Run(t.Context(), script).Value()

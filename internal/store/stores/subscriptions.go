@@ -37,10 +37,24 @@ func (s *Stores) subscribe(ctx context.Context, token bus.Token, topics []bus.To
 	if err := s.mayName(ctx, name, homes); err != nil {
 		return err
 	}
+	if err := s.noteStarts(ctx, st, token, homes); err != nil {
+		return err
+	}
 	if err := put(st); err != nil {
 		return err
 	}
 	return s.open(ctx, st, name, homes)
+}
+
+// noteStarts notes where subscriptions start that a client is about to have, with topics by their
+// homes: events that are on their way from there were published before.
+func (s *Stores) noteStarts(ctx context.Context, st *store.Store, token bus.Token, homes map[rdb.Number][]bus.TopicName) error {
+	var group errgroup.Group
+	to := s.relays[st.Partition().Number()]
+	for home, topics := range homes {
+		group.Go(func() error { return to.NoteStarts(ctx, s.relays[home], token, topics) })
+	}
+	return group.Wait()
 }
 
 // byHome are topics by the number of their home.

@@ -95,8 +95,11 @@ func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topic
 func waitForRelays(ctx context.Context, from *relays.Relays, d *relays.Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
-	for {
+	for waits := false; ; waits = true {
 		carried, err := from.HasCarried(ctx, d)
+		if waits && ctx.Err() != nil { // the time is over: it answered before
+			return bus.ErrTopicRelayed
+		}
 		if err != nil || carried {
 			return err
 		}

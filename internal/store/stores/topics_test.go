@@ -175,3 +175,78 @@ func TestAPartitionThatIsHeldIsNotTakenForEmpty(t *testing.T) {
 		assert.Equal(t, []int{1}, p.Received(1, token, topic))
 	})
 }
+
+// markBus marks the bus in a partition, as processes do.
+func markBus(p *storetest.Partitions, number rdb.Number, id string) {
+	p.T.Helper()
+	require.NoError(p.T, p.All[number].HSet(p.T.Context(), p.All[number].Namespace()+rdb.IdentityKey, "id", id).Err())
+}
+
+// TestASubscriptionGetsWhatIsPublishedAfterIt though no relay has run since, and events from before
+// are on their way to its partition: for it, if it was deleted meanwhile, and for others.
+func TestASubscriptionGetsWhatIsPublishedAfterIt(t *testing.T) {
+	each(t, func(t *testing.T, p *storetest.Partitions) {
+		ctx, topic, other := t.Context(), p.TopicIn(0, 0), p.TopicIn(0, 1)
+		markBus(p, 0, "a")
+		token, late := p.AddSubscriber(1, 100, topic, other), p.TokensIn(1, 1)
+		require.NoError(t, p.PutToken(ctx, late, "late"))
+		subscribe := func(token bus.Token, topics ...bus.TopicName) {
+			t.Helper()
+			require.NoError(t, p.Subscribe(ctx, token, subscription(topics...), p.Now()))
+		}
+		p.PublishEvents(topic, 1, 3)
+		p.PublishEvents(other, 1, 1)
+		require.NoError(t, p.Of(token).DeleteSubscriber(ctx, token))
+		subscribe(token, topic, other)
+		p.PublishEvents(topic, 4, 9) // one relay has these and those before
+		subscribe(late, topic)
+		p.PublishEvents(topic, 10, 11)
+		subscribe(token, topic, other) // which changes nothing
+		subscribe(late, topic, other)
+		p.PublishEvents(other, 2, 2)
+		for range 6 { // a head of which a part is for a subscription is halved
+			relayAll(p)
+		}
+		assert.Equal(t, storetest.UpTo(4, 11), p.Received(1, token, topic))
+		assert.Equal(t, []int{2}, p.Received(1, token, other))
+		assert.Equal(t, []int{10, 11}, p.Received(1, late, topic))
+		assert.Equal(t, []int{2}, p.Received(1, late, other))
+		starts := relays.Keys{Namespace: p.All[1].Namespace()}.Starts()
+		assert.Zero(t, p.All[1].Exists(ctx, starts).Val(), "all have begun")
+
+		p.PublishEvents(topic, 12, 12)
+		require.NoError(t, p.Unsubscribe(ctx, token, topic))
+		subscribe(token, topic)
+		p.PublishEvents(topic, 13, 13)
+		for range 2 {
+			relayAll(p)
+		}
+		assert.Equal(t, 13, last(p.Received(1, token, topic)))
+		assert.NotContains(t, p.Received(1, token, topic), 12)
+		assert.Equal(t, storetest.UpTo(10, 13), p.Received(1, late, topic))
+		p.RequireNothingLeft()
+	})
+}
+
+func last(numbers []int) int { return numbers[len(numbers)-1] }
+
+// TestAHomeThatHasLostItsCounts begins to count anew: what it had counted when a subscription began
+// takes no event from that.
+func TestAHomeThatHasLostItsCounts(t *testing.T) {
+	each(t, func(t *testing.T, p *storetest.Partitions) {
+		ctx, topic := t.Context(), p.TopicIn(0, 0)
+		markBus(p, 0, "a")
+		token := p.AddSubscriber(1, 100, topic)
+		p.PublishEvents(topic, 1, 3)
+		relayAll(p)
+		p.PublishEvents(topic, 4, 6)
+		require.NoError(t, p.Of(token).DeleteSubscriber(ctx, token))
+		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
+		keys := relays.Keys{Namespace: p.All[0].Namespace()}
+		require.NoError(t, p.All[0].Del(ctx, keys.Carried(), keys.Outbox(1)).Err())
+		markBus(p, 0, "b")
+		p.PublishEvents(topic, 7, 8)
+		relayAll(p)
+		assert.Equal(t, []int{7, 8}, p.Received(1, token, topic))
+	})
+}

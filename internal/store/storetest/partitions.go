@@ -73,8 +73,11 @@ func (p *Partitions) Now() time.Time { return After(p.MS) }
 func (p *Partitions) HomeOf(of bus.TopicName) rdb.Number { return p.All.Home(of).Number() }
 
 // TokenIn is a token of a subscriber in a partition.
-func (p *Partitions) TokenIn(number rdb.Number) bus.Token {
-	return bus.Token(p.nameIn(number, 0, func(i int) string { return fmt.Sprintf("reader--%d", i) }))
+func (p *Partitions) TokenIn(number rdb.Number) bus.Token { return p.TokensIn(number, 0) }
+
+// TokensIn is a token of a subscriber in a partition, other than those before.
+func (p *Partitions) TokensIn(number rdb.Number, n int) bus.Token {
+	return bus.Token(p.nameIn(number, n, func(i int) string { return fmt.Sprintf("reader--%d", i) }))
 }
 
 // TopicIn is a topic whose home is a partition, other than those before.

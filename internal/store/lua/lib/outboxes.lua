@@ -7,7 +7,16 @@ local function outbox_key(number) return ns .. 'relay:' .. number end
 local function relay_generation_key() return ns .. 'relay:generation' end
 local function relay_taken_key() return ns .. 'relay:taken' end
 local function relay_carried_key() return ns .. 'relay:carried' end
+local function relay_starts_key() return ns .. 'relay:starts' end
 local function relayed_key(number) return ns .. 'relayed:' .. number end
+
+-- How many events have been carried to a partition, ever, and the id of the bus here: where its
+-- data was lost, the number begins anew, and the id is another one, or empty.
+local function read_carried(number)
+  local id = redis.pcall('HGET', ns .. 'bus', 'id')
+  if type(id) ~= 'string' then id = '' end
+  return tonumber(redis.call('HGET', relay_carried_key(), number)) or 0, id
+end
 
 local function relay_of(number) return pack_job('relay', number) end
 

@@ -3,12 +3,14 @@
 -- ARGV     1 namespace, 2 number of the partition they are from, 3 UID of the relay, 4 now (ms), 5
 --          first 16 characters of the UIDs of the batches opened, 6 default max_events, 7 default
 --          timeout (ms), 8 when a job that waits for its turn comes up by itself at the latest
---          (ms), 9 max batches to open, 10.. runs of events of one topic: the topic, how many
---          values of lanes there are, how many events, these values as topic_publish has them, and
---          the packed events, oldest first
+--          (ms), 9 max batches to open, 10 id of the bus they are from, 11.. runs of events of one
+--          topic: the topic, how many values of lanes there are, how many events, how many were in
+--          the outbox before the first, ever, these values as topic_publish has them, and the
+--          packed events, oldest first
 -- Returns  {1, topics that have no subscriber here, with spaces between; and for each receiver:
 --          its token, how many events it got}; {1} when it was done before; {0, 'too many
---          batches'} when it would open too many for more than one event; {0, 'lanes', topic,
+--          batches'} when it would open too many for more than one event, or when a subscription
+--          starts amid a run: of that the half is relayed next; {0, 'lanes', topic,
 --          lanes, ...} of topics whose subscribers have others than were sent: tokens and
 --          versions, with spaces between
 -- Keeps    what topic_publish keeps; a relay is known by its UID for the next 100 of its partition
@@ -16,20 +18,49 @@ local home, uid = ARGV[2], ARGV[3]
 local KNOWN = 100
 if redis.call('LPOS', relayed_key(home), uid) then return { 1 } end
 
+-- Where subscriptions start, if some have to be heeded: see starts_note. A number that the home has
+-- counted before it lost its data says nothing.
+local starts, passed = redis.pcall('HLEN', relay_starts_key()), {}
+local has_starts = type(starts) == 'number' and starts > 0
+
+-- The tokens of subscribers that started before the first event of a run, of so many. Nil if one
+-- starts amid them.
+local function started(topic, tokens, before, events)
+  local all, fields = {}, {}
+  for i, token in ipairs(tokens) do fields[i] = topic .. ' ' .. token end
+  for i, token in ipairs(tokens) do
+    local start = redis.call('HGET', relay_starts_key(), fields[i])
+    local id, at = string.match(start or '', '^(%S+) (%d+)$')
+    at = id == ARGV[10] and tonumber(at) or 0
+    if before < at and at < before + events then return nil end
+    if before >= at then
+      table.insert(all, token)
+      if start then table.insert(passed, fields[i]) end
+    end
+  end
+  return all
+end
+
 local appending = {
   now = ARGV[4], seed = ARGV[5], max_events = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
   wait_until = ARGV[8], traceparents = '', opened = 0,
 }
 local runs, unwanted, stale, opening, events = {}, {}, { 0, 'lanes' }, 0, 0
-local planned, next = redis.call('HLEN', plans_key()) > 0, 10
+local planned, next = redis.call('HLEN', plans_key()) > 0, 11
 while next <= #ARGV do
-  local topic, first_lane = ARGV[next], next + 3
+  local topic, first_lane = ARGV[next], next + 4
   local first = first_lane + ARGV[next + 1]
   local run = { first = first, last = first + ARGV[next + 2] - 1, laned = {} }
   run.subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
   if not run.subscribers[1] then table.insert(unwanted, topic) end
+  local subscribers = run.subscribers
+  if has_starts then
+    run.subscribers =
+      started(topic, subscribers, tonumber(ARGV[next + 3]), tonumber(ARGV[next + 2]))
+    if not run.subscribers then return { 0, 'too many batches' } end
+  end
   if planned then
-    local plans = publish_plans(topic, run.subscribers)
+    local plans = publish_plans(topic, subscribers)
     run.laned = plans.lanes(first_lane, first)
     if not run.laned then
       table.insert(stale, topic)
@@ -60,6 +91,7 @@ for i, run in ipairs(runs) do
     received[token] = (received[token] or 0) + run.last - run.first + 1
   end
 end
+for _, field in ipairs(passed) do redis.call('HDEL', relay_starts_key(), field) end
 -- Last, so that a script that fails on the way is not taken for done.
 redis.call('LPUSH', relayed_key(home), uid)
 redis.call('LTRIM', relayed_key(home), 0, KNOWN - 1)

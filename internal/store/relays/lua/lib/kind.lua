@@ -31,7 +31,8 @@ local function length_of_head(outbox, max_events, max_bytes)
   return length
 end
 
--- Returns the UID of the relay, then its events.
+-- Returns the UID of the relay, the id of the bus here and how many events went before, ever, with
+-- a space between, then its events.
 function RELAY.take(entry)
   local number, outbox, uid, length = entry.arg, outbox_key(entry.arg), nil, nil
   local taken = redis.call('HGET', relay_taken_key(), number)
@@ -46,7 +47,9 @@ function RELAY.take(entry)
     note_taken(number, uid, length, entry.now)
   end
   local events = redis.call('LRANGE', outbox, 0, length - 1)
+  local carried, id = read_carried(number)
   table.insert(events, 1, uid)
+  table.insert(events, 2, id .. ' ' .. exact(carried))
   return events
 end
 
