@@ -80,11 +80,6 @@ func askOwnHealth(ctx context.Context, path string) error {
 		host = "127.0.0.1"
 	}
 	program, err := askHealth(ctx, "http://"+net.JoinHostPort(host, port)+path, true)
-	if errors.Is(err, syscall.ECONNREFUSED) { // as of a web that waits for a cluster, which says that it is one
-		if waiting, failure := askHealth(ctx, web, true); failure == nil && waiting == "web" {
-			return nil
-		}
-	}
 	if err == nil && program == "web" {
 		_, err = askHealth(ctx, web, true)
 	}
@@ -92,8 +87,8 @@ func askOwnHealth(ctx context.Context, path string) error {
 }
 
 // askHealth fails unless a URL answers 200. It returns which program says to be there, empty if it
-// does not say. The certificate of a program on this host, which is
-// local, has the name that others know it by.
+// does not say. The certificate of a program on this host, which is local, has the name that others
+// know it by.
 func askHealth(ctx context.Context, url string, local bool) (program string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

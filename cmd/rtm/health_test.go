@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"testing"
@@ -126,18 +123,4 @@ func TestHealthChecksOfContainers(t *testing.T) {
 			assert.Contains(t, output, "the bus cannot reach its storage")
 		}
 	}
-}
-
-// TestHealthOfAWebThatWaits: web listens on ROUTEMASTER_METRICS_ADDR only once it knows its cluster.
-func TestHealthOfAWebThatWaits(t *testing.T) {
-	waiting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Routemaster-Program", "web")
-	}))
-	defer waiting.Close()
-	_, port, err := net.SplitHostPort(waiting.Listener.Addr().String())
-	require.NoError(t, err)
-	t.Setenv("PORT", port)
-	t.Setenv("ROUTEMASTER_METRICS_ADDR", rdbtest.FreeAddress(t))
-	var stderr bytes.Buffer
-	assert.Equal(t, app.ExitOK, run(t.Context(), []string{"health"}, io.Discard, &stderr), &stderr)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/rest"
@@ -69,7 +68,7 @@ func (a *API) healthRoutes(r chi.Router) {
 // later wait for what serves next.
 func RunWaiting(ctx context.Context, on net.Listener, certificate *server.Certificate, log *slog.Logger) error {
 	a := &API{Service: &rest.Service{Log: log, Now: time.Now}}
-	r := a.newRouter(append(a.outer(), middleware.SetHeader("Routemaster-Program", "web"))...)
+	r := a.newRouter(a.outer()...)
 	a.healthRoutes(r)
 	unavailable := func(w http.ResponseWriter, r *http.Request) { a.Fail(w, r, bus.ErrUnavailable) }
 	r.NotFound(unavailable)
