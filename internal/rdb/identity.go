@@ -20,6 +20,7 @@ const (
 	identityID     = "id"      // of the bus, by chance
 	identityTicks  = "ticks"   // how often a process has looked at it, which only grows
 	identityBefore = "before"  // the id before the last loss
+	identityLosses = "losses"  // that were noted, ever: some maybe more than once
 	identityLost   = "lost"    // a [bus.DataLossKind], until an operator acknowledges it
 	identityLostAt = "lost_at" // when that was found, ms since the Unix epoch
 )
@@ -163,6 +164,7 @@ func (i *Identity) noteLoss(ctx context.Context, kind bus.DataLossKind, id strin
 		pipe.HSetNX(ctx, key, identityID, rand.Text())
 		pipe.HSetNX(ctx, key, identityLostAt, i.now().UnixMilli())
 		pipe.HSetNX(ctx, key, identityLost, string(kind))
+		pipe.HIncrBy(ctx, key, identityLosses, 1)
 		if id != i.id && i.id != "" {
 			pipe.HSet(ctx, key, identityBefore, i.id)
 		}

@@ -34,7 +34,7 @@ func (k Keys) Taken() string { return k.Namespace + "relay:taken" }
 func (k Keys) Carried() string { return k.Namespace + "relay:carried" }
 
 // Starts is a hash of a topic and a subscriber here, with a space between, to where its
-// subscription starts in the outbox of the topic's home: the id of the bus there, and how many
+// subscription starts in the outbox of the topic's home: the id and losses of that, and how many
 // events have been put into that before, ever. It is there while events may be on their way that
 // were published before. It expires.
 func (k Keys) Starts() string { return k.Namespace + "relay:starts" }

@@ -26,9 +26,9 @@ type Head struct {
 	// UID is the same each time the same events are taken.
 	UID    string
 	Events []wire.PackedEvent
-	// bus is the id of the bus at the home, and before how many events have been carried to the
+	// of is what the home counts events by, and before how many events have been carried to the
 	// partition before these, ever: they say for which subscriptions the events are.
-	bus    string
+	of     string
 	before int64
 }
 
@@ -91,7 +91,7 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 		return nil, fmt.Errorf("take relay: unexpected reply of a script: %v", values)
 	}
 	id, before, _ := strings.Cut(rdb.Text(values[1]), " ")
-	head := &Head{To: rdb.Number(number), UID: rdb.Text(values[0]), bus: id, before: rdb.Integer(before, 0)}
+	head := &Head{To: rdb.Number(number), UID: rdb.Text(values[0]), of: id, before: rdb.Integer(before, 0)}
 	for _, event := range values[2:] {
 		head.Events = append(head.Events, wire.PackedEvent(rdb.Text(event)))
 	}

@@ -348,7 +348,7 @@ func (r *Relays) putArgs(from rdb.Number, head *Head, runs []run, now time.Time)
 	args := []any{
 		from.String(), head.UID, now.UnixMilli(), bus.NewBatchSeed(),
 		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), queue.TurnDeadline(now), bus.MaxOpenedBatches,
-		head.bus,
+		head.of,
 	}
 	for i := range runs {
 		run := &runs[i]

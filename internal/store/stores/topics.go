@@ -93,19 +93,14 @@ func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topic
 // waitForRelays waits until all has been carried that was on its way when a deletion was begun. It
 // fails with [bus.ErrUnavailable], and with [bus.ErrTopicRelayed] if that takes too long.
 func waitForRelays(ctx context.Context, from *relays.Relays, d *relays.Deletion) error {
-	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
-	defer cancel()
-	for waits := false; ; waits = true {
-		carried, err := from.HasCarried(ctx, d)
-		if waits && ctx.Err() != nil { // the time is over: it answered before
-			return bus.ErrTopicRelayed
-		}
-		if err != nil || carried {
+	over := time.After(relayTimeout)
+	for {
+		if carried, err := from.HasCarried(ctx, d); err != nil || carried {
 			return err
 		}
 		select {
 		case <-time.After(relayInterval):
-		case <-ctx.Done():
+		case <-over:
 			return bus.ErrTopicRelayed
 		}
 	}

@@ -177,9 +177,9 @@ func TestAPartitionThatIsHeldIsNotTakenForEmpty(t *testing.T) {
 }
 
 // markBus marks the bus in a partition, as processes do.
-func markBus(p *storetest.Partitions, number rdb.Number, id string) {
+func markBus(p *storetest.Partitions, number rdb.Number, field, value string) {
 	p.T.Helper()
-	require.NoError(p.T, p.All[number].HSet(p.T.Context(), p.All[number].Namespace()+rdb.IdentityKey, "id", id).Err())
+	require.NoError(p.T, p.All[number].HSet(p.T.Context(), p.All[number].Namespace()+rdb.IdentityKey, field, value).Err())
 }
 
 // TestASubscriptionGetsWhatIsPublishedAfterIt though no relay has run since, and events from before
@@ -187,7 +187,7 @@ func markBus(p *storetest.Partitions, number rdb.Number, id string) {
 func TestASubscriptionGetsWhatIsPublishedAfterIt(t *testing.T) {
 	each(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic, other := t.Context(), p.TopicIn(0, 0), p.TopicIn(0, 1)
-		markBus(p, 0, "a")
+		markBus(p, 0, "id", "a")
 		token, late := p.AddSubscriber(1, 100, topic, other), p.TokensIn(1, 1)
 		require.NoError(t, p.PutToken(ctx, late, "late"))
 		subscribe := func(token bus.Token, topics ...bus.TopicName) {
@@ -233,9 +233,15 @@ func last(numbers []int) int { return numbers[len(numbers)-1] }
 // TestAHomeThatHasLostItsCounts begins to count anew: what it had counted when a subscription began
 // takes no event from that.
 func TestAHomeThatHasLostItsCounts(t *testing.T) {
+	for loss, mark := range map[string][2]string{"empty": {"id", "b"}, "older": {"losses", "1"}} {
+		t.Run(loss, func(t *testing.T) { testLostCounts(t, mark[0], mark[1]) })
+	}
+}
+
+func testLostCounts(t *testing.T, field, changed string) {
 	each(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)
-		markBus(p, 0, "a")
+		markBus(p, 0, "id", "a")
 		token := p.AddSubscriber(1, 100, topic)
 		p.PublishEvents(topic, 1, 3)
 		relayAll(p)
@@ -244,7 +250,7 @@ func TestAHomeThatHasLostItsCounts(t *testing.T) {
 		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
 		keys := relays.Keys{Namespace: p.All[0].Namespace()}
 		require.NoError(t, p.All[0].Del(ctx, keys.Carried(), keys.Outbox(1)).Err())
-		markBus(p, 0, "b")
+		markBus(p, 0, field, changed)
 		p.PublishEvents(topic, 7, 8)
 		relayAll(p)
 		assert.Equal(t, []int{7, 8}, p.Received(1, token, topic))

@@ -10,12 +10,13 @@ local function relay_carried_key() return ns .. 'relay:carried' end
 local function relay_starts_key() return ns .. 'relay:starts' end
 local function relayed_key(number) return ns .. 'relayed:' .. number end
 
--- How many events have been carried to a partition, ever, and the id of the bus here: where its
--- data was lost, the number begins anew, and the id is another one, or empty.
+-- How many events have been carried to a partition, ever, and what that number is of: the id of the
+-- bus here, and its losses of data. After one of these the number may be smaller than it was. Empty
+-- if there is no id.
 local function read_carried(number)
-  local id = redis.pcall('HGET', ns .. 'bus', 'id')
-  if type(id) ~= 'string' then id = '' end
-  return tonumber(redis.call('HGET', relay_carried_key(), number)) or 0, id
+  local mark = redis.pcall('HMGET', ns .. 'bus', 'id', 'losses')
+  local of = mark[1] and mark[1] .. '.' .. (mark[2] or '0') or ''
+  return tonumber(redis.call('HGET', relay_carried_key(), number)) or 0, of
 end
 
 local function relay_of(number) return pack_job('relay', number) end

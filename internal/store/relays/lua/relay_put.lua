@@ -3,10 +3,10 @@
 -- ARGV     1 namespace, 2 number of the partition they are from, 3 UID of the relay, 4 now (ms), 5
 --          first 16 characters of the UIDs of the batches opened, 6 default max_events, 7 default
 --          timeout (ms), 8 when a job that waits for its turn comes up by itself at the latest
---          (ms), 9 max batches to open, 10 id of the bus they are from, 11.. runs of events of one
---          topic: the topic, how many values of lanes there are, how many events, how many were in
---          the outbox before the first, ever, these values as topic_publish has them, and the
---          packed events, oldest first
+--          (ms), 9 max batches to open, 10 what their numbers are of, as read_carried has it, 11..
+--          runs of events of one topic: the topic, how many values of lanes there are, how many
+--          events, how many were in the outbox before the first, ever, these values as
+--          topic_publish has them, and the packed events, oldest first
 -- Returns  {1, topics that have no subscriber here, with spaces between; and for each receiver:
 --          its token, how many events it got}; {1} when it was done before; {0, 'too many
 --          batches'} when it would open too many for more than one event, or when a subscription

@@ -1,7 +1,7 @@
 -- Notes where the subscriptions of a client to topics are about to start, in the outbox from their
 -- home: what is before that is not for them. Those that it has already start where they did.
 --
--- ARGV     1 namespace, 2 token, 3 id of the bus at the home, 4 where they start, both as
+-- ARGV     1 namespace, 2 token, 3 what the home counts by, 4 where they start, both as
 --          outbox_ends has them, 5 TTL of what is noted (ms), 6.. topics
 -- Returns  {1}
 local token = holder_of(ARGV[2])

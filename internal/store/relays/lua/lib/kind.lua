@@ -31,8 +31,8 @@ local function length_of_head(outbox, max_events, max_bytes)
   return length
 end
 
--- Returns the UID of the relay, the id of the bus here and how many events went before, ever, with
--- a space between, then its events.
+-- Returns the UID of the relay, what its events are counted by and how many went before, ever, with
+-- a space between, then the events.
 function RELAY.take(entry)
   local number, outbox, uid, length = entry.arg, outbox_key(entry.arg), nil, nil
   local taken = redis.call('HGET', relay_taken_key(), number)
