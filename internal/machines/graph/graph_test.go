@@ -49,7 +49,7 @@ func machinesToDraw(t *testing.T) map[string]*machines.Machine {
 		"large":     large(t, 20),
 		"hostile": load(t, []byte(`state_machines: {'<&"\-->;%%{init}': {states: [
   {gate: state, exit_condition: 'metadata.x = "<script>" # ]]>', next: {type: context, path: metadata.x, default: end, destinations: [
-    {value: '"\]; a -> b', state: end}, {value: "</text>:\n*\x00", state: state}, {value: 1e400, state: note}, {value: '; %% #35;', state: note}]}},
+    {value: '"\]; a -> b', state: end}, {value: "</text>:\n*\x00", state: state}, {value: "1e400", state: note}, {value: '; %% #35;', state: note}]}},
   {action: note, webhook: 'http://a.example/?a=<label>&b="', next: end},
   {gate: end, exit_condition: false}]}}`)),
 		"one": load(t, []byte("state_machines: {one: {states: [{gate: only, exit_condition: false}]}}")),
