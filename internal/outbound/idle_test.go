@@ -200,6 +200,7 @@ func TestSilenceOfANewConnectionIsNotInDoubt(t *testing.T) {
 	e := newEndpoint(t, false, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
+		panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
 	})
 	c := newClient(t, func(c *outbound.Config) { c.Timeout = 100 * time.Millisecond })
 	a := post(t, c, e.url)

@@ -43,6 +43,16 @@ func (p *Partition) confirmed(cmds []*redis.Cmd) error {
 	return nil
 }
 
+// isConfirmed reports whether enough replicas have confirmed all that the master has written before.
+func (p *Partition) isConfirmed(ctx context.Context) bool {
+	if p.client.minReplicas == 0 {
+		return true
+	}
+	cmds := p.do(ctx, p.confirmation(p.client.minReplicas))
+	replicas, err := cmds[1].Int()
+	return cmds[0].Err() == nil && err == nil && replicas >= p.client.minReplicas
+}
+
 // Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is
 // released. It waits until so many replicas have confirmed that, for a second at most, and returns
 // how many have. Nothing that is not a script is refused.

@@ -105,7 +105,9 @@ func (i *Identity) notice(ctx context.Context) error {
 			return err
 		}
 	}
-	i.id, i.before, i.ticks, i.server = mark[identityID], mark[identityBefore], ticks, server
+	if i.redis.isConfirmed(ctx) { // a failover may undo any other look, and loses nothing by that
+		i.id, i.before, i.ticks, i.server = mark[identityID], mark[identityBefore], ticks, server
+	}
 	i.report(i.redis.lossOf(mark))
 	return nil
 }

@@ -207,3 +207,26 @@ func TestAPartitionThatIsEmpty(t *testing.T) {
 		assert.False(t, one.IsLost())
 	})
 }
+
+// TestALookThatNoReplicaHasConfirmedIsForgotten: a failover undoes it, and no event with it that was
+// acknowledged.
+func TestALookThatNoReplicaHasConfirmedIsForgotten(t *testing.T) {
+	master, replica := rdbtest.Real(t, "--repl-diskless-sync-delay", "0"), rdbtest.Real(t)
+	replica.Follow(t, master)
+	w := &watched{Partition: master.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 }).Partition("rm:"), t: t}
+	require.Eventually(t, func() bool { return w.Change(t.Context(), done).Changed }, time.Minute, time.Millisecond)
+	i := w.process()
+	w.notice(i)
+	confirmed, err := w.HGet(t.Context(), "rm:bus", "ticks").Result()
+	require.NoError(t, err)
+	replica.Freeze(t)
+	w.notice(i)
+	require.NoError(t, w.HSet(t.Context(), "rm:bus", "ticks", confirmed).Err())
+	replica.Thaw(t)
+	require.Eventually(t, func() bool { return w.Change(t.Context(), done).Changed }, time.Minute, time.Millisecond)
+	w.notice(i)
+	assert.Empty(t, w.logged())
+	require.NoError(t, w.HSet(t.Context(), "rm:bus", "ticks", confirmed).Err())
+	w.notice(i)
+	w.requireLoss(bus.DataOlder)
+}
