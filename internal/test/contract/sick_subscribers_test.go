@@ -69,7 +69,10 @@ func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 	healthy := bustest.NewSubscriber(t, b.AddClient("healthy"))
 	healthy.Subscribe(b, 0, 1, "widgets")
 	patients := []*patient{
-		newPatient(t, b, "hanging", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+		newPatient(t, b, "hanging", func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
+		}),
 		newPatient(t, b, "failing", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }),
 	}
 	latency(t, b, publisher, healthy, events) // connections are made, scripts loaded
