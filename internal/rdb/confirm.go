@@ -43,7 +43,8 @@ func (p *Partition) confirmed(cmds []*redis.Cmd) error {
 	return nil
 }
 
-// isConfirmed reports whether enough replicas have confirmed all that the master has written before.
+// isConfirmed reports whether enough replicas have confirmed all that the master has written
+// before.
 func (p *Partition) isConfirmed(ctx context.Context) bool {
 	if p.client.minReplicas == 0 {
 		return true

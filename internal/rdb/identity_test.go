@@ -208,8 +208,8 @@ func TestAPartitionThatIsEmpty(t *testing.T) {
 	})
 }
 
-// TestALookThatNoReplicaHasConfirmedIsForgotten: a failover undoes it, and no event with it that was
-// acknowledged.
+// TestALookThatNoReplicaHasConfirmedIsForgotten: a failover undoes it, and no event with it that
+// was acknowledged.
 func TestALookThatNoReplicaHasConfirmedIsForgotten(t *testing.T) {
 	master, replica := rdbtest.Real(t, "--repl-diskless-sync-delay", "0"), rdbtest.Real(t)
 	replica.Follow(t, master)
