@@ -223,7 +223,7 @@ func (c *Client) reuse(req *http.Request, host string, a *Attempt) (*connection,
 	switch {
 	case expired == nil && !conn.wire.hasSent(conn.start):
 		return nil, nil, rewind(req)
-	case errors.Is(expired, context.DeadlineExceeded) && !conn.wire.hasRead(conn.start):
+	case errors.Is(expired, context.DeadlineExceeded) && conn.silent:
 		c.idle.doubt(conn.scheme, conn.host)
 		a.Doubtful = true
 	}

@@ -24,6 +24,8 @@ type connection struct {
 	// early is whether the answer began before all of the last request had arrived. The other side may
 	// never read the rest of it, nor what follows.
 	early bool
+	// silent is whether no byte of an answer to the last request had come when that failed.
+	silent bool
 	// Set while it is idle: its place in the pool, and the timer that ends its grace or closes it.
 	place  *list.Element
 	expiry *time.Timer
@@ -37,7 +39,8 @@ func (c *connection) send(req *http.Request) (*connection, *http.Response, error
 	}
 	resp, err := c.RoundTrip(req)
 	if err != nil {
-		_ = c.Close()
+		c.silent = !c.wire.hasRead(c.start, c.http2)
+		_ = c.Close() // which the other side may answer
 		return nil, nil, err
 	}
 	return c, resp, nil

@@ -20,6 +20,9 @@ type wire struct {
 	// known to have been closed by the other side, and read those that came.
 	begun, written, read atomic.Int64
 	closed               atomic.Bool
+	// final are the bytes that had come when an alert was about to be written first, if ended is set.
+	final atomic.Int64
+	ended atomic.Bool
 }
 
 func newWire(conn net.Conn) *wire {
@@ -44,7 +47,12 @@ func (w *wire) Read(b []byte) (int, error) {
 // Write implements [net.Conn].
 func (w *wire) Write(b []byte) (int, error) {
 	w.begun.Add(int64(len(b)))
-	arrives := !w.closed.Load() && !isAlert(b)
+	isEnd := isAlert(b)
+	if isEnd && !w.ended.Load() { // one goroutine writes at a time
+		w.final.Store(w.read.Load())
+		w.ended.Store(true)
+	}
+	arrives := !w.closed.Load() && !isEnd
 	n, err := w.Conn.Write(b)
 	if arrives {
 		w.written.Add(int64(n))
@@ -78,8 +86,15 @@ func (w *wire) mark() mark { return mark{w.begun.Load(), w.written.Load(), w.rea
 // hasSent reports whether a byte was written since a mark that may have arrived.
 func (w *wire) hasSent(since mark) bool { return w.written.Load() > since.written }
 
-// hasRead reports whether a byte has come since a mark.
-func (w *wire) hasRead(since mark) bool { return w.read.Load() > since.read }
+// hasRead reports whether a byte has come since a mark. That with which the other side answers the
+// end of the connection, which comes when the time for a request is up, is none. Over HTTP/2 the
+// connection does not end then, and frames are as short as alerts.
+func (w *wire) hasRead(since mark, http2 bool) bool {
+	if !http2 && w.ended.Load() {
+		return w.final.Load() > since.read
+	}
+	return w.read.Load() > since.read
+}
 
 // isSending reports whether a request of some bytes has not all arrived, of which an answer comes,
 // as far as the system knows.
