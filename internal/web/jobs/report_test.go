@@ -151,14 +151,14 @@ func TestTheDeadlineEndsAnAttempt(t *testing.T) {
 		} {
 			assert.Equal(t, c.pointer, a.refuse("POST", c.path+"/extend", c.body, c.status, c.id).Pointer, c.body)
 		}
-		a.pass(2 * time.Second)
+		a.pass(3 * time.Second)
 		assert.Equal(t, "in-progress", a.show(path).Status, "it has more time")
 		assert.Equal(t, "failed", a.show(once).Status)
 		assert.NotEmpty(t, a.show(once).Reason)
 		a.require(200, "POST", once, `{"status":"succeeded","attempt":1}`)
 		assert.Equal(t, "succeeded", a.show(once).Status, "a late success is taken")
 
-		a.pass(4 * time.Second)
+		a.pass(5 * time.Second)
 		shown := a.show(path)
 		assert.Equal(t, []any{"queued", 2}, []any{shown.Status, shown.Attempts})
 		a.require(200, "POST", path, `{"status":"succeeded","attempt":3}`)
@@ -200,7 +200,7 @@ func TestALateFailureIsNotDropped(t *testing.T) {
 		path = a.put("ship", 4)
 		a.fetch("ship")
 		a.require(200, "POST", path, failed)
-		a.pass(2 * time.Second)
+		a.pass(3 * time.Second)
 		a.fetch("ship")
 		a.refuse("POST", path, last, 409, "already_reported")
 		a.require(200, "POST", path, failed)
@@ -233,7 +233,7 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 		failed := `{"attempt":3,"began_at":"` + began + `","ended_at":"` + ended + `","duration":250,"outcome":"failed",
 			"status":null,"error":"no such customer   7","excerpt":null}`
 		assert.JSONEq(t, "["+failed+"]", a.require(200, "GET", path+"/attempts", ""))
-		a.pass(2 * time.Second)
+		a.pass(3 * time.Second)
 		a.fetch("ship")
 		a.require(200, "POST", path, `{"status":"succeeded","attempt":2,"error":"a warning"}`)
 		list := a.require(200, "GET", path+"/attempts", "")
@@ -242,7 +242,7 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 		shown.Reason = ""
 		require.NoError(t, json.Unmarshal([]byte(a.require(200, "GET", path, "")), &shown))
 		assert.Empty(t, shown.Reason)
-		assert.Equal(t, "2026-01-31T18:00:02.373456Z", shown.EndedAt)
+		assert.Equal(t, "2026-01-31T18:00:03.373456Z", shown.EndedAt)
 
 		a.add("posted", func(t *jobs.Type) { t.URL, t.Pull = "https://posted.example/", false })
 		hidden := a.put("posted", 2)
