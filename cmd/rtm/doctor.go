@@ -155,7 +155,7 @@ func (d *examination) acceptLoss(ctx context.Context, p *rdb.Partition) error {
 	}
 	loss, err := p.AcceptLoss(ctx)
 	if loss != nil {
-		f := exam.Finding{Partition: exam.PartitionOf(p), Key: rdb.IdentityKey, Problem: loss.Kind.String(), Remedy: "acknowledged", Fixed: true}
+		f := exam.Finding{Partition: p.NumberIfSeveral(), Key: rdb.IdentityKey, Problem: loss.Kind.String(), Remedy: "acknowledged", Fixed: true}
 		d.observe(f)
 	}
 	return err

@@ -24,7 +24,11 @@ prints the same token. OLD is the token, or the name of a client that has one to
 		Example: "  rtm token rotate shop--1 --keep -b @production\n  rtm token rotate shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			old, err := findToken(cmd.Context(), c, args[0])
+			tokens, err := c.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			old, err := pickToken(tokens, args[0])
 			if errors.Is(err, errManyTokens) {
 				old, err = args[0], nil // the bus knows which of them is being changed
 			}

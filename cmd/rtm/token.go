@@ -56,7 +56,11 @@ replaces a token, and keeps the subscriber, also when the old token that rotate 
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			// The bus responds in the same way whether the token was there or not.
-			token, err := findToken(cmd.Context(), c, args[0])
+			tokens, err := c.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			token, err := pickToken(tokens, args[0])
 			if err != nil {
 				return err
 			}
@@ -64,7 +68,7 @@ replaces a token, and keeps the subscriber, also when the old token that rotate 
 			if err != nil {
 				return err
 			}
-			kept, err := keepsSubscription(cmd.Context(), c, token)
+			kept, err := keepsSubscription(cmd.Context(), c, tokens, token)
 			if err != nil {
 				return err
 			}
@@ -79,15 +83,6 @@ replaces a token, and keeps the subscriber, also when the old token that rotate 
 	}
 	asking.add(command)
 	return command
-}
-
-// findToken returns the token of a bus that is meant by a text: see [pickToken].
-func findToken(ctx context.Context, c *client.Client, meant string) (string, error) {
-	tokens, err := c.Tokens(ctx)
-	if err != nil {
-		return "", err
-	}
-	return pickToken(tokens, meant)
 }
 
 // errManyTokens says that a name does not say which token is meant.
@@ -116,13 +111,9 @@ func pickToken(tokens []client.Token, meant string) (token string, err error) {
 	return token, nil
 }
 
-// keepsSubscription reports whether the subscription that a token speaks for stays without it: the
-// token was rotated, and the one in its place is still there.
-func keepsSubscription(ctx context.Context, c *client.Client, token string) (bool, error) {
-	tokens, err := c.Tokens(ctx)
-	if err != nil {
-		return false, err
-	}
+// keepsSubscription reports whether the subscription that one of all tokens speaks for stays
+// without it: the token was rotated, and the one in its place is still there.
+func keepsSubscription(ctx context.Context, c *client.Client, tokens []client.Token, token string) (bool, error) {
 	subscriptions, err := c.Subscriptions(ctx)
 	if err != nil {
 		return false, err

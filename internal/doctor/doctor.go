@@ -269,7 +269,7 @@ func (s *Stats) add(e *exam.Examination) {
 		}
 	}
 	for _, what := range e.Unchecked {
-		if number := exam.PartitionOf(e.Redis); number != "" {
+		if number := e.Redis.NumberIfSeveral(); number != "" {
 			what = number + " " + what
 		}
 		s.Unchecked = append(s.Unchecked, what)

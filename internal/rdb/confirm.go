@@ -32,8 +32,8 @@ func (p *Partition) confirmation(replicas int) []command {
 
 // confirmed reads what came of a [Partition.confirmation]: nil if enough replicas have confirmed.
 func (p *Partition) confirmed(cmds []*redis.Cmd) error {
-	replicas, err := cmds[1].Int()
-	if err = cmp.Or(cmds[0].Err(), err); err != nil {
+	replicas, err := confirming(cmds)
+	if err != nil {
 		return fmt.Errorf("%w: unconfirmed: %w", bus.ErrUnavailable, err)
 	}
 	if replicas < p.client.minReplicas {
@@ -43,15 +43,20 @@ func (p *Partition) confirmed(cmds []*redis.Cmd) error {
 	return nil
 }
 
+// confirming is how many replicas have confirmed, by the replies to a [Partition.confirmation].
+func confirming(cmds []*redis.Cmd) (replicas int, err error) {
+	replicas, err = cmds[1].Int()
+	return replicas, cmp.Or(cmds[0].Err(), err)
+}
+
 // isConfirmed reports whether enough replicas have confirmed all that the master has written
 // before.
 func (p *Partition) isConfirmed(ctx context.Context) bool {
 	if p.client.minReplicas == 0 {
 		return true
 	}
-	cmds := p.do(ctx, p.confirmation(p.client.minReplicas))
-	replicas, err := cmds[1].Int()
-	return cmds[0].Err() == nil && err == nil && replicas >= p.client.minReplicas
+	replicas, err := confirming(p.do(ctx, p.confirmation(p.client.minReplicas)))
+	return err == nil && replicas >= p.client.minReplicas
 }
 
 // Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is

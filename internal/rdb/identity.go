@@ -127,14 +127,14 @@ func (i *Identity) tick(ctx context.Context, by int64) (int64, map[string]string
 // made with that, and one that is held has the mark.
 func (i *Identity) find(ctx context.Context, mark map[string]string, ticks int64, server string) (bus.DataLossKind, error) {
 	kind := i.compare(mark, ticks, server)
-	if kind != "" || mark[identityID] != "" || !i.redis.IsOneOfSeveral() {
+	if kind != "" || mark[identityID] != "" {
 		return kind, nil
 	}
-	there, err := i.redis.Exists(ctx, i.redis.namespace+PartitionKey).Result()
-	if err != nil || there > 0 {
-		return "", Wrap("look at the partition", err)
+	held, err := i.redis.IsHeld(ctx)
+	if held {
+		kind = bus.DataEmpty
 	}
-	return bus.DataEmpty, nil
+	return kind, err
 }
 
 // compare returns what was lost by a mark, the number of its looks and the server's run id; empty
@@ -205,18 +205,10 @@ func (i *Identity) report(loss *bus.DataLoss) {
 
 // fields say in a line of the log which partition it is about.
 func (i *Identity) fields() (fields []any) {
-	if number := i.redis.numberIfSeveral(); number != "" {
+	if number := i.redis.NumberIfSeveral(); number != "" {
 		fields = append(fields, slog.String("partition", number))
 	}
 	return fields
-}
-
-// numberIfSeveral is empty for a bus without partitions.
-func (p *Partition) numberIfSeveral() string {
-	if !p.IsOneOfSeveral() {
-		return ""
-	}
-	return p.Number().String()
 }
 
 // lossOf is the loss that a mark has noted, nil if none.
@@ -226,7 +218,7 @@ func (p *Partition) lossOf(mark map[string]string) *bus.DataLoss {
 	}
 	return &bus.DataLoss{
 		Kind: bus.DataLossKind(mark[identityLost]), FoundAt: time.UnixMilli(Integer(mark[identityLostAt], 0)),
-		Partition: p.numberIfSeveral(),
+		Partition: p.NumberIfSeveral(),
 	}
 }
 

@@ -90,6 +90,14 @@ func (p *Partition) OwnName(name string) string {
 // HasConfirmation is whether replicas must confirm changes.
 func (p *Partition) HasConfirmation() bool { return p.client.minReplicas > 0 }
 
+// NumberIfSeveral is the number of the partition as text, empty on a bus without partitions.
+func (p *Partition) NumberIfSeveral() string {
+	if !p.IsOneOfSeveral() {
+		return ""
+	}
+	return p.Number().String()
+}
+
 // Client is the Redis that the partition is in.
 func (p *Partition) Client() *Client { return p.client }
 

@@ -178,7 +178,7 @@ func (c *Comparison) read(ctx context.Context, p *rdb.Partition, gather func(rdb
 		return nil
 	}
 	delete(c.views, p.Number())
-	c.options.Observe(exam.Finding{Partition: exam.PartitionOf(p), Key: relay.Partition(), Problem: problem})
+	c.options.Observe(exam.Finding{Partition: p.NumberIfSeveral(), Key: relay.Partition(), Problem: problem})
 	return nil
 }
 

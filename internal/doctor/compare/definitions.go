@@ -61,7 +61,7 @@ func (d *strayDefinitions) state() (state string, fits bool) {
 // judge has the partition and the first one agree, as workers do.
 func (d *strayDefinitions) judge(ctx context.Context, c *Comparison) ([]exam.Finding, func() error, error) {
 	f := exam.Finding{
-		Partition: exam.PartitionOf(c.partition(d.at)), Key: definitionsKey, Remedy: "made the same",
+		Partition: c.partition(d.at).NumberIfSeveral(), Key: definitionsKey, Remedy: "made the same",
 		Problem: fmt.Sprintf("has version %q, and partition 00 has %q", d.there.version.Val(), d.first.version.Val()),
 	}
 	if d.there.version.Val() == d.first.version.Val() {

@@ -61,7 +61,7 @@ func (t *strayToken) state() (state string, fits bool) {
 // change that was broken off leaves no such thing, so data was lost, either the token or its end.
 func (t *strayToken) judge(ctx context.Context, c *Comparison) ([]exam.Finding, func() error, error) {
 	own, name := t.inOwn.Val(), t.there.Val()
-	f := exam.Finding{Partition: exam.PartitionOf(c.partition(t.at)), Key: keys.Tokens()}
+	f := exam.Finding{Partition: c.partition(t.at).NumberIfSeveral(), Key: keys.Tokens()}
 	switch {
 	case name == "":
 		f.Problem = fmt.Sprintf("lacks %s, of partition %v", bus.PublicName(t.token, bus.ClientName(own)), t.own)

@@ -70,7 +70,7 @@ func (t *strayTopic) state() (state string, fits bool) {
 
 // judge has a topic be relayed as by a subscription.
 func (t *strayTopic) judge(ctx context.Context, c *Comparison) (findings []exam.Finding, repair func() error, err error) {
-	home, outboxes := exam.PartitionOf(c.partition(t.home)), relay.Outboxes(t.topic)
+	home, outboxes := c.partition(t.home).NumberIfSeveral(), relay.Outboxes(t.topic)
 	token, gone, err := t.subscriber(ctx, c)
 	if gone || err != nil {
 		return nil, nil, err

@@ -77,19 +77,11 @@ func (e *Examination) Settle(ctx context.Context) error {
 
 // Report reports a finding, once. Without a remedy it is left as it is.
 func (e *Examination) Report(key, remedy, format string, args ...any) {
-	f := Finding{PartitionOf(e.Redis), e.Show(key), fmt.Sprintf(format, args...), remedy, e.Fix && remedy != ""}
+	f := Finding{e.Redis.NumberIfSeveral(), e.Show(key), fmt.Sprintf(format, args...), remedy, e.Fix && remedy != ""}
 	if !e.reported[f] {
 		e.reported[f] = true
 		e.Observe(f)
 	}
-}
-
-// PartitionOf is the number of a partition as a [Finding] has it.
-func PartitionOf(p *rdb.Partition) string {
-	if !p.IsOneOfSeveral() {
-		return ""
-	}
-	return p.Number().String()
 }
 
 // Show is a key without its namespace, and with a client's name for its token.
