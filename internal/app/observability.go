@@ -32,7 +32,7 @@ type observability struct {
 	listener net.Listener
 	// connections bound those of all listeners.
 	connections *server.Connections
-	// stores are those of the bus, nil until it is there.
+	// stores has the stores of the bus, nil until it is there.
 	stores atomic.Pointer[stores.Stores]
 	log    *slog.Logger
 	loops  sync.WaitGroup

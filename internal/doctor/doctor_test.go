@@ -137,7 +137,7 @@ func TestOnlyThoseThatFailAreCounted(t *testing.T) {
 func TestRedisThatRefusesScripts(t *testing.T) {
 	server := rdbtest.Real(t)
 	if server.IsCluster() {
-		t.Skip("the rules are those of one server")
+		t.Skip("it sets the access rules of one server")
 	}
 	p := newPatient(t, server)
 	for i, want := range []string{"scripts: redis refuses to run them (NOPERM), so nothing was examined: publishers get 503, and nothing is delivered []", ""} {

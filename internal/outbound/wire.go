@@ -86,8 +86,8 @@ func (w *wire) mark() mark { return mark{w.begun.Load(), w.written.Load(), w.rea
 // hasSent reports whether a byte was written since a mark that may have arrived.
 func (w *wire) hasSent(since mark) bool { return w.written.Load() > since.written }
 
-// hasRead reports whether a byte has come since a mark. That with which the other side answers the
-// end of the connection, which comes when the time for a request is up, is none. Over HTTP/2 the
+// hasRead reports whether a byte has come since a mark. The answer of the other side to the end of
+// the connection, which ends when the time for a request is up, does not count. Over HTTP/2 the
 // connection does not end then, and frames are as short as alerts.
 func (w *wire) hasRead(since mark, http2 bool) bool {
 	if !http2 && w.ended.Load() {

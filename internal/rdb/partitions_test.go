@@ -66,8 +66,8 @@ func TestPartitionsOnOneRedis(t *testing.T) {
 	})
 }
 
-// TestAHeldPartitionIsLoggedOnce has scripts be refused and reads be answered in turn, as those of
-// workers are.
+// TestAHeldPartitionIsLoggedOnce has scripts be refused and reads be answered in turn, as a
+// worker does both.
 func TestAHeldPartitionIsLoggedOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		ctx := t.Context()

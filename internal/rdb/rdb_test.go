@@ -143,7 +143,7 @@ func TestARedisThatIsNotReadyIsUnavailable(t *testing.T) {
 }
 
 // TestAClosedConnectionIsRedisUnavailable: at a failover the library closes the connections to the
-// old master while calls wait on them. Only a caller that gives up is nobody's failure.
+// old master while calls wait on them. That a caller gives up is no failure of Redis.
 func TestAClosedConnectionIsRedisUnavailable(t *testing.T) {
 	closed := &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}
 	for _, err := range []error{closed, redis.ErrClosed} {

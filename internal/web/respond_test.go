@@ -17,7 +17,7 @@ import (
 func TestReadinessNeedsScripts(t *testing.T) {
 	redis := rdbtest.Real(t)
 	if redis.IsCluster() {
-		t.Skip("the rules are those of one server")
+		t.Skip("it sets the access rules of one server")
 	}
 	a := newAPI(t, redis)
 	for i, status := range []int{503, 200} {

@@ -74,8 +74,8 @@ func (s *Store) DefinitionsOf(ctx context.Context, v *Visit) (*machines.Definiti
 	return s.definitions(ctx, v.definitions)
 }
 
-// definitions returns those of an edition, or those that have taken their place. It asks
-// Redis only if it has others.
+// definitions returns the definitions of an edition, or of a later one. It asks Redis only if it
+// has others.
 func (s *Store) definitions(ctx context.Context, edition string) (*machines.Definitions, error) {
 	if edition == "" {
 		return &machines.Definitions{}, s.redis.RequireOpen(ctx)

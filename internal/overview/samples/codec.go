@@ -15,7 +15,7 @@ import (
 // their lengths before them.
 const codecVersion = 4
 
-// typelessVersion is that of slots without job types and machines, which are read, too.
+// typelessVersion begins slots without job types and machines, which are read, too.
 const typelessVersion = 3
 
 // maxUnpacked bounds the size of an unpacked slot in bytes: nothing larger is packed.

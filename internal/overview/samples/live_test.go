@@ -122,7 +122,7 @@ func TestTheFirstFiguresHaveRates(t *testing.T) {
 	})
 }
 
-// TestJobsFailBeforeALook has a job fail and one expire while nobody looks, after a slot of the
+// TestJobsFailBeforeALook has a job fail and one expire before the first look, after a slot of the
 // history that the last look has read already.
 func TestJobsFailBeforeALook(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {

@@ -242,7 +242,7 @@ func findCount(ctx context.Context, redis *rdb.Client, namespace string, failure
 }
 
 // findCounts asks partitions how many there are, and returns what they say, ascending: several
-// numbers if there are some of several buses. Its error is that of one that did not answer.
+// numbers if there are some of several buses. Its error is of a partition that did not answer.
 func findCounts(ctx context.Context, timeout time.Duration, redis *rdb.Client, namespace string) (counts []int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

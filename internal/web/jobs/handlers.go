@@ -24,7 +24,7 @@ type Config struct {
 	Downstream bool
 	// Types are the limits for new types, by default [jobs.DefaultTypeLimits].
 	Types jobs.TypeLimits
-	// Processes, if given, returns those of the bus that live.
+	// Processes, if given, returns the processes of the bus that live.
 	Processes func(context.Context) ([]overview.Process, error)
 	// Recorder counts what becomes of requests and of jobs. It may be nil.
 	Recorder *telemetry.Recorder

@@ -145,7 +145,7 @@ func (h *Handlers) ofMissing(r *http.Request, err error) error {
 }
 
 // named returns the subscriber of the client whose name is in the path in place of a token. Err is
-// that of finding one by the token, and stays the error if there is such a token. Named fails with
+// why none was found by the token, and stays the error if there is such a token. Named fails with
 // [bus.ErrManyTokens] if several subscribers have the name.
 func (h *Handlers) named(r *http.Request, err error) (named bus.Token, _ error) {
 	if err = h.ofMissing(r, err); !errors.Is(err, bus.ErrTokenUnknown) {
