@@ -139,7 +139,9 @@ func TestDaemonsHaveHealthWhileTheyWaitForTheBus(t *testing.T) {
 	for daemon := range daemons {
 		require.Eventually(t, func() bool { return statusOf(daemon, "/health") == 200 }, bustest.WaitTimeout, time.Millisecond)
 		assert.Contains(t, daemon.Call("", "GET", "/health/ready", "", 503), "cannot reach its storage")
-		assert.Contains(t, daemon.Call("", "GET", "/metrics", "", 200), "routemaster_build_info")
+		page := daemon.Call("", "GET", "/metrics", "", 200)
+		assert.Contains(t, page, "routemaster_build_info")
+		assert.Contains(t, page, "\nroutemaster_redis_up 0\n")
 	}
 	createBus(t, url)
 	for daemon := range daemons {
@@ -147,7 +149,9 @@ func TestDaemonsHaveHealthWhileTheyWaitForTheBus(t *testing.T) {
 			require.Equal(t, 200, statusOf(daemon, "/health"), "it never stops to listen")
 			require.Equal(t, 503, status)
 		}
-		assert.Contains(t, daemon.Call("", "GET", "/metrics", "", 200), `routemaster_partition_up{partition="00"} 1`)
+		require.Eventually(t, func() bool { // a scrape waits for Redis for half a second only
+			return strings.Contains(daemon.Call("", "GET", "/metrics", "", 200), `routemaster_partition_up{partition="00"} 1`)
+		}, bustest.WaitTimeout, time.Millisecond)
 	}
 }
 

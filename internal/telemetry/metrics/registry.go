@@ -17,21 +17,26 @@ import (
 )
 
 // Registry holds the Prometheus metrics of one process.
-type Registry struct{ *prometheus.Registry }
+type Registry struct {
+	*prometheus.Registry
+	bus busCollector
+}
 
-// NewRegistry makes a registry with the metrics of the Go runtime and of the process.
+// NewRegistry makes a registry with the metrics of the Go runtime and of the process. Those of the
+// bus say that Redis was not read, until [Registry.AddBus].
 func NewRegistry() *Registry {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(
+	r := &Registry{Registry: prometheus.NewRegistry()}
+	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&r.bus,
 	)
-	return &Registry{registry}
+	return r
 }
 
 // AddBus adds the metrics of the whole bus. Each scrape reads them from its stores.
 func (r *Registry) AddBus(all *stores.Stores, o BusOptions, now func() time.Time) {
-	r.MustRegister(newScrape(all, o, now))
+	r.bus.scrape.Store(newScrape(all, o, now))
 }
 
 // AddClock adds how far the clock of the process's host is ahead of Redis' clock.

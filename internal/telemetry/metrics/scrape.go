@@ -2,7 +2,7 @@ package metrics
 
 import (
 	"context"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,20 +45,12 @@ var (
 	busDropped = describe("bus_autodropped_events_total",
 		"Events that the whole bus dropped because Redis was about to be full, by subscriber.", "subscriber")
 
-	allScraped = []*prometheus.Desc{
-		queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, laneCount, lanesBlocked, fenceBatches,
-		isPaused, paceWait, failureWait,
-		historyEvents, historyBytes, jobsNow, jobsDue, replaysRunning, busDeliveries, busDelivered, busDropped,
-	}
-
+	// Those of a bus with several partitions.
 	partitionUp = describe("partition_up",
 		"1 if the scrape has read a partition of the bus, and it is not held. What waits in one that was not read is not counted.", "partition")
 	relayEvents  = describe("relay_events", "Events on their way to a partition from others.", "partition")
 	relaySeconds = describe("relay_oldest_seconds",
 		"For how long a partition has not taken the oldest events on their way, 0 if it takes them at once.", "partition")
-
-	// ofPartitions are there if the bus has several.
-	ofPartitions = []*prometheus.Desc{partitionUp, relayEvents, relaySeconds}
 )
 
 // redisDescs are the metrics of a Redis server.
@@ -95,17 +87,30 @@ type scrape struct {
 	now     func() time.Time
 	shared  shared[reading]
 	redis   redisDescs
-	all     []*prometheus.Desc
 }
 
 func newScrape(all *stores.Stores, o BusOptions, now func() time.Time) *scrape {
 	s := &scrape{stores: all, stats: stats.Of(all.First()), options: o, now: now, redis: describeRedis()}
-	s.all = allScraped
 	if len(all.All()) > 1 {
-		s.redis, s.all = describeRedis("node"), slices.Concat(allScraped, ofPartitions)
+		s.redis = describeRedis("node")
 	}
-	s.all = slices.Concat(s.all, []*prometheus.Desc{s.redis.up, s.redis.used, s.redis.max, s.redis.high, s.redis.low})
 	return s
+}
+
+// busCollector collects the metrics of the bus, once the process has opened it.
+type busCollector struct{ scrape atomic.Pointer[scrape] }
+
+// Describe is part of [prometheus.Collector]. It describes nothing, since the labels of metrics
+// depend on whether the bus has several partitions.
+func (c *busCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is part of [prometheus.Collector].
+func (c *busCollector) Collect(metrics chan<- prometheus.Metric) {
+	if s := c.scrape.Load(); s != nil {
+		s.collect(metrics)
+		return
+	}
+	metrics <- prometheus.MustNewConstMetric(describeRedis().up, prometheus.GaugeValue, 0)
 }
 
 // reading is what was read from Redis at one time.
@@ -114,15 +119,8 @@ type reading struct {
 	counts map[bus.Counter]int64
 }
 
-// Describe is part of [prometheus.Collector].
-func (s *scrape) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range s.all {
-		descs <- desc
-	}
-}
-
-// Collect is part of [prometheus.Collector].
-func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
+// collect reads Redis, and sends what it has read.
+func (s *scrape) collect(metrics chan<- prometheus.Metric) {
 	now, err := s.shared.read(s.readStore)
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
