@@ -4,6 +4,8 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -84,6 +86,36 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 		}
 		assert.Equal(t, http.StatusNotFound, d.Do(shop, "GET", "/subscriber", "").Status)
 	})
+}
+
+// TestTheCommandsOfPagesRun has a shell run what pages say does the same with curl.
+func TestTheCommandsOfPagesRun(t *testing.T) {
+	rdbtest.NeedCommand(t, "curl")
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	bus := d.Run()
+	for _, c := range []struct{ who, path, command string }{
+		{shop, "subscribers/shop/pause", "/subscriber/pause"},
+		{shop, "subscribers/shop/resume", "/subscriber/resume"},
+		{webtest.RootKey, "subscribers/shop/pause", "/subscribers/shop/pause"},
+		{webtest.RootKey, "subscribers/shop/resume", "/subscribers/shop/resume"},
+		{webtest.RootKey, "subscribers/shop/retry", "/subscribers/shop/retry"},
+		{webtest.RootKey, "subscribers/shop/settings", "/subscribers/shop"},
+		{webtest.RootKey, "subscribers/shop/dead-letters/discard", "/subscribers/shop/dead_letters/discard"},
+		{webtest.RootKey, "subscribers/shop/topics/widgets/unsubscribe", "/subscribers/$SUBSCRIBER/topics/widgets"},
+		{shop, "subscribers/shop/delete", "/subscriber"},
+		{webtest.RootKey, "subscribers/search/delete", "/subscribers/$SUBSCRIBER"},
+	} {
+		body := d.As(c.who).Send(c.path, nil).Body.String()
+		shown := regexp.MustCompile(`<pre><code>(curl [^<]*)</code>`).FindStringSubmatch(body)
+		require.NotNil(t, shown, "%s: %s", c.path, body)
+		command := html.UnescapeString(shown[1])
+		assert.Contains(t, command, `"$BUS`+c.command+`"`)
+		holder := map[string]string{"shop": shop, "search": search}[strings.Split(c.path, "/")[1]]
+		run := exec.CommandContext(t.Context(), "sh", "-c", command+` --fail-with-body -s`)
+		run.Env = append(os.Environ(), "BUS="+bus, "TOKEN="+c.who, "SUBSCRIBER="+holder)
+		said, err := run.Output()
+		assert.NoError(t, err, "%s: %s", command, said)
+	}
 }
 
 func TestFormsAreShownAgainWithWhatIsWrong(t *testing.T) {

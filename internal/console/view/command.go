@@ -20,15 +20,6 @@ func Path(parts ...string) string {
 	return path.String()
 }
 
-// Own is where the API has the subscriber that is logged in, or, for root, one whose token is in a
-// variable of the shell: tokens stand in no page.
-func Own(root bool) string {
-	if root {
-		return "/subscribers/$SUBSCRIBER"
-	}
-	return "/subscriber"
-}
-
 // Command is the curl command that sends a request to the API. The shell has the address of the bus
 // in BUS, and the token, or root's key, in TOKEN. Body is sent as JSON, unless it is nil.
 func Command(method, path string, body any) string {

@@ -112,8 +112,8 @@ func TestCommands(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Command("GET", Path("topics"), nil), `curl -u "$TOKEN:" "$BUS/topics"`},
 		{Command("DELETE", Path("topics", "a b$HOME/`id`\"$(id)"), nil), `curl -u "$TOKEN:" -X DELETE "$BUS/topics/a%20b%24HOME%2F%60id%60%22%24%28id%29"`},
-		{Command("POST", Own(true)+"/pause", map[string]any{}), `curl -u "$TOKEN:" "$BUS/subscribers/$SUBSCRIBER/pause" -d '{}'`},
-		{Command("POST", Own(false)+"/resume", nil), `curl -u "$TOKEN:" -X POST "$BUS/subscriber/resume"`},
+		{Command("POST", "/subscribers/$SUBSCRIBER/pause", map[string]any{}), `curl -u "$TOKEN:" "$BUS/subscribers/$SUBSCRIBER/pause" -d '{}'`},
+		{Command("POST", "/subscriber/resume", nil), `curl -u "$TOKEN:" -X POST "$BUS/subscriber/resume"`},
 		{Command("PATCH", "/subscriber", map[string]any{"note": "it's <b>"}), `curl -u "$TOKEN:" -X PATCH "$BUS/subscriber" -d '{"note":"it'\''s <b>"}'`},
 	} {
 		assert.Equal(t, c.want, c.got)

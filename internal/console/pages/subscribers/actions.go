@@ -112,7 +112,7 @@ func askPause(v *page.Visit, h holder) (view.Confirm, error) {
 			"If Redis becomes nearly full, the client that has most queued loses its oldest events: a paused one may be that.",
 		},
 		Choose:  &view.Select{Name: "for", Label: "For how long", Options: pauses, Value: v.Form("for")},
-		Command: view.Command("POST", view.Own(v.Root)+"/pause", nil),
+		Command: view.Command("POST", h.path(v.Root)+"/pause", nil),
 	}, nil
 }
 
@@ -132,7 +132,7 @@ func askResume(v *page.Visit, h holder) (view.Confirm, error) {
 	return view.Confirm{
 		Title: "Resume " + h.Name, Button: "Resume " + h.Name,
 		Effects: []string{"Deliveries go on. " + format.Plural(h.Info.Status.Queued, "event") + " queued."},
-		Command: view.Command("POST", view.Own(v.Root)+"/resume", nil),
+		Command: view.Command("POST", h.path(v.Root)+"/resume", nil),
 	}, nil
 }
 
@@ -143,7 +143,7 @@ func askRetry(v *page.Visit, h holder) (view.Confirm, error) {
 			"The next delivery to " + h.Name + " is tried at once, and does not wait for its next turn. " + format.Plural(h.Info.Status.Queued, "event") + " queued.",
 			"If it fails, it counts as every failure does.",
 		},
-		Command: view.Command("POST", view.Own(v.Root)+"/retry", nil),
+		Command: view.Command("POST", h.path(v.Root)+"/retry", nil),
 	}, nil
 }
 
@@ -151,7 +151,7 @@ func askTest(v *page.Visit, h holder) (view.Confirm, error) {
 	return view.Confirm{
 		Title: "Send a test event to " + h.Name, Button: "Send a test event to " + h.Name,
 		Effects: []string{"It goes to " + h.Info.Callback + " at once, and only once, whatever waits."},
-		Command: view.Command("POST", view.Own(v.Root)+"/test", nil),
+		Command: view.Command("POST", h.path(v.Root)+"/test", nil),
 	}, nil
 }
 
@@ -167,7 +167,7 @@ func askUnsubscribe(v *page.Visit, h holder) (c view.Confirm, err error) {
 			h.Name + " gets no event of " + topic + " that is published from now on. What waits is delivered.",
 			"Services subscribe anew when they start: the next start of " + h.Name + " may overrule this.",
 		},
-		Command: view.Command("DELETE", view.Own(v.Root)+"/topics"+view.Path(topic), nil),
+		Command: view.Command("DELETE", h.tokenPath(v.Root)+"/topics"+view.Path(topic), nil),
 	}, nil
 }
 
@@ -176,7 +176,7 @@ func askDelete(v *page.Visit, h holder) (view.Confirm, error) {
 	c := view.Confirm{
 		Title: "Delete the subscriber " + h.Name, Button: "Delete " + h.Name, Name: h.Name,
 		Effects: []string{h.Name + " is unsubscribed from " + format.Plural(int64(len(h.Info.Topics)), "topic") + ". Its token stays good."},
-		Command: view.Command("DELETE", view.Own(v.Root), nil),
+		Command: view.Command("DELETE", h.tokenPath(v.Root), nil),
 	}
 	if s.Queued > 0 {
 		c.Button += " and drop " + format.Plural(s.Queued, "event")
@@ -201,7 +201,7 @@ func askRemoveBatch(v *page.Visit, h holder) (c view.Confirm, err error) {
 	return view.Confirm{
 		Title: "Remove a batch of " + h.Name, Button: "Remove " + what + " of " + h.Name, Name: nameIfMany(h, n),
 		Effects: []string{"The queue of " + h.Name + " loses " + what + ". " + fate},
-		Command: view.Command("DELETE", view.Own(v.Root)+"/batches"+view.Path(batch.ID), nil),
+		Command: view.Command("DELETE", h.path(v.Root)+"/batches"+view.Path(batch.ID), nil),
 	}, nil
 }
 
@@ -217,7 +217,7 @@ func askCancelReplay(v *page.Visit, h holder) (c view.Confirm, err error) {
 	return view.Confirm{
 		Title: "Stop the replay of " + all[i].Topic + " to " + h.Name, Button: "Stop the replay to " + h.Name,
 		Effects: []string{"The queue got " + format.Plural(all[i].Copied, "event") + " so far. These are delivered, and nothing more is."},
-		Command: view.Command("DELETE", view.Own(v.Root)+"/replays"+view.Path(all[i].ID), nil),
+		Command: view.Command("DELETE", h.path(v.Root)+"/replays"+view.Path(all[i].ID), nil),
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"routemaster/client/subscriber"
 	"routemaster/internal/console/page"
+	"routemaster/internal/console/view"
 )
 
 // holder is the subscriber of one token, as its client or root sees it.
@@ -14,6 +15,25 @@ type holder struct {
 	Name, ID string
 	Info     subscriber.Info
 	token    string
+	// others is whether other tokens of that name have a subscriber, too.
+	others bool
+}
+
+// path is where the API has the subscriber: for root by its name, if no other has that.
+func (h holder) path(root bool) string {
+	if !root || h.others {
+		return h.tokenPath(root)
+	}
+	return "/subscribers" + view.Path(h.Name)
+}
+
+// tokenPath is path for what needs the token: root's is in a variable of the shell, as tokens stand
+// in no page.
+func (h holder) tokenPath(root bool) string {
+	if !root {
+		return "/subscriber"
+	}
+	return "/subscribers/$SUBSCRIBER"
 }
 
 // TokenQuery is the query of a page that is about this token alone; empty if the path says it all.
@@ -51,6 +71,9 @@ func holders(v *page.Visit, name string) ([]holder, error) {
 		}
 		h.Name, h.Info = name, info
 		some = append(some, h)
+	}
+	for i := range some {
+		some[i].others = len(some) > 1
 	}
 	return some, nil
 }

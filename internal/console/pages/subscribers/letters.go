@@ -271,7 +271,7 @@ func askMany(v *page.Visit, h holder, verb, path string) (c view.Confirm, n amou
 			body[name] = at.UnixMilli()
 		}
 	}
-	c.Command = view.Command("POST", view.Own(v.Root)+path, body)
+	c.Command = view.Command("POST", h.path(v.Root)+path, body)
 	return c, n, nil
 }
 
@@ -340,7 +340,7 @@ func askRedeliverOne(v *page.Visit, h holder) (c view.Confirm, err error) {
 	return view.Confirm{
 		Title: "Redeliver a dead letter of " + h.Name, Button: "Redeliver " + what + " to " + h.Name,
 		Effects: []string{"The queue of " + h.Name + " gets " + what + ", behind what waits."},
-		Command: view.Command("POST", view.Own(v.Root)+"/dead_letters"+view.Path(letter.ID)+"/redeliver", nil),
+		Command: view.Command("POST", h.path(v.Root)+"/dead_letters"+view.Path(letter.ID)+"/redeliver", nil),
 	}, nil
 }
 
@@ -353,6 +353,6 @@ func askDiscardOne(v *page.Visit, h holder) (c view.Confirm, err error) {
 	return view.Confirm{
 		Title: "Discard a dead letter of " + h.Name, Button: "Discard " + what + " of " + h.Name, Name: nameIfMany(h, n),
 		Effects: []string{h.Name + " loses " + what + " for good."},
-		Command: view.Command("DELETE", view.Own(v.Root)+"/dead_letters"+view.Path(letter.ID), nil),
+		Command: view.Command("DELETE", h.path(v.Root)+"/dead_letters"+view.Path(letter.ID), nil),
 	}, nil
 }

@@ -56,7 +56,7 @@ func loadReplay(v *page.Visit) (any, error) {
 		return nil, err
 	}
 	p := replayPage{holder: h, Form: replayForm(v, h)}
-	p.Command = view.Command(http.MethodPost, view.Own(v.Root)+"/replays", map[string]any{"topic": "widgets"})
+	p.Command = view.Command(http.MethodPost, h.path(v.Root)+"/replays", map[string]any{"topic": "widgets"})
 	if v.Request.Method == http.MethodPost || !v.Request.URL.Query().Has("since") {
 		return p, nil
 	}
@@ -66,7 +66,7 @@ func loadReplay(v *page.Visit) (any, error) {
 		return p, nil
 	}
 	p.Counted = &c
-	p.Command = view.Command(http.MethodPost, view.Own(v.Root)+"/replays", map[string]any{"topic": c.Topic, "from": c.From, "to": c.To})
+	p.Command = view.Command(http.MethodPost, h.path(v.Root)+"/replays", map[string]any{"topic": c.Topic, "from": c.From, "to": c.To})
 	return p, err
 }
 

@@ -156,7 +156,7 @@ func loadSettings(v *page.Visit) (any, error) {
 	}
 	s := view.NewSettings(h.Info)
 	v.FillSettings(&s)
-	command := view.Command(http.MethodPatch, view.Own(v.Root), map[string]any{"max": h.Info.Max})
+	command := view.Command(http.MethodPatch, h.path(v.Root), map[string]any{"max": h.Info.Max})
 	return settingsPage{h, s, command}, nil
 }
 
