@@ -210,8 +210,9 @@ func (e *environment) exceptions() exceptions.Service {
 	}
 	if service.URL == "" {
 		e.fail(fmt.Errorf("%s is not set, and EXCEPTION_SERVICE=%s needs it: it must be %s", variable, service.Name, form))
+	} else {
+		e.refuse(variable, notShown, form)
 	}
-	e.refuse(variable, notShown, form)
 	return service
 }
 

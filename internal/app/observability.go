@@ -56,7 +56,7 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 		daemon: daemon, metrics: metrics.NewRegistry(), reporter: reporter, log: log,
 		connections: server.NewConnections(openFileLimit(), c.AddressConnections, log),
 	}
-	if err := o.open(c, daemon, log); err != nil {
+	if err := o.open(c); err != nil {
 		o.closeReports()
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func (o *observability) start(c Config, all *stores.Stores, labels *labelstores.
 }
 
 // open prepares the tracer and the metrics listener, as configured.
-func (o *observability) open(c Config, daemon string, log *slog.Logger) (err error) {
+func (o *observability) open(c Config) (err error) {
 	if c.Tracing {
-		if o.tracer, err = tracing.New(c.AppName+"-"+daemon, Version(), log); err != nil {
+		if o.tracer, err = tracing.New(c.AppName+"-"+o.daemon, Version(), o.log); err != nil {
 			return err
 		}
 	}

@@ -55,13 +55,9 @@ func (r *Registry) Serve(ctx context.Context, listener net.Listener, options Ser
 func (r *Registry) pages(options ServeOptions, private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", r.Handler())
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Routemaster-Program", options.Program)
-		respondHealth(w, nil)
-	})
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { respondHealth(w, options.Program, nil) })
 	mux.HandleFunc("GET /health/ready", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Routemaster-Program", options.Program)
-		respondHealth(w, options.Ready(r.Context()))
+		respondHealth(w, options.Program, options.Ready(r.Context()))
 	})
 	if options.Profiles && private {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -73,8 +69,10 @@ func (r *Registry) pages(options ServeOptions, private bool) http.Handler {
 	return mux
 }
 
-// respondHealth responds as web does on its own port: without saying where Redis is.
-func respondHealth(w http.ResponseWriter, err error) {
+// respondHealth responds as web does on its own port: without saying where Redis is. It says which
+// program is there.
+func respondHealth(w http.ResponseWriter, program string, err error) {
+	w.Header().Set("Routemaster-Program", program)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	body := `{}`

@@ -22,8 +22,8 @@ type Registry struct {
 	bus busCollector
 }
 
-// NewRegistry makes a registry with the metrics of the Go runtime and of the process. Those of the
-// bus say that Redis was not read, until [Registry.AddBus].
+// NewRegistry makes a registry with the metrics of the Go runtime and of the process. Until
+// [Registry.AddBus], a scrape shows that Redis was not read.
 func NewRegistry() *Registry {
 	r := &Registry{Registry: prometheus.NewRegistry()}
 	r.MustRegister(

@@ -45,7 +45,7 @@ var (
 	busDropped = describe("bus_autodropped_events_total",
 		"Events that the whole bus dropped because Redis was about to be full, by subscriber.", "subscriber")
 
-	// Those of a bus with several partitions.
+	// These are there if the bus has several partitions.
 	partitionUp = describe("partition_up",
 		"1 if the scrape has read a partition of the bus, and it is not held. What waits in one that was not read is not counted.", "partition")
 	relayEvents  = describe("relay_events", "Events on their way to a partition from others.", "partition")

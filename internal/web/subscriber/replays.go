@@ -59,11 +59,14 @@ func (h *Handlers) postReplay(w http.ResponseWriter, r *http.Request, of bus.Tok
 		h.Fail(w, r, err)
 		return
 	}
-	id := bus.NewReplayID()
-	if key != "" {
-		id = replay.IDFor(rest.Caller(r).PublicName(), of, key)
+	var begun replay.Replay
+	replays, isNew := h.at(of).replays, true
+	if key == "" {
+		begun, err = replays.Start(r.Context(), of, topic, which, h.Now())
+	} else {
+		id := replay.IDFor(rest.Caller(r).PublicName(), of, key)
+		begun, isNew, err = replays.StartOnce(r.Context(), id, of, topic, which, h.Now())
 	}
-	begun, isNew, err := h.at(of).replays.StartOnce(r.Context(), id, of, topic, which, h.Now())
 	if err != nil {
 		h.Fail(w, r, err)
 		return

@@ -11,7 +11,7 @@
 --          {0, 'never runs', index}, from 0; {0, 'account full', ...}: the account of the type's
 --          owner
 -- Keeps    a job in the queue's index, in its type's list and in one state
--- Cost     commands: 6, those of add_jobs, and 5 for each job that is there; 1 more of a type of
+-- Cost     commands: 6, what add_jobs takes, and 5 for each job that is there; 1 more of a type of
 --          at_most_once
 local CLOCKS = 60000000 -- µs, by which the clocks of clients may differ from ours
 
