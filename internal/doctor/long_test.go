@@ -2,6 +2,8 @@ package doctor_test
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -89,4 +91,28 @@ func TestALongQueue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAJobThatCameInSinceIsNotMissing has a job, of which the doctor has seen nothing, made instant
+// before it is looked at again, and more others after it than a step searches of a long queue.
+func TestAJobThatCameInSinceIsNotMissing(t *testing.T) {
+	server := rdbtest.Embedded(t)
+	p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
+	p.maxSearched = 20
+	p.AddSubscriber(alice, 0, 1, "widgets")
+	p.PublishEvents("widgets", 1, 50, 0)
+	back := p.Redis.LIndex(p.ctx, "jobs:instant:main", 25).Val()
+	p.Redis.LRem(p.ctx, "jobs:instant:main", 1, back)
+	var once sync.Once
+	server.OnCommand(func(name string, arguments ...string) {
+		if name == "EVALSHA" && slices.Contains(arguments, "CAME_IN") && slices.Contains(arguments, back) {
+			once.Do(func() {
+				p.Redis.LPush(p.ctx, "jobs:instant:main", back)
+				p.publishNow("widgets", 51, 69)
+			})
+		}
+	})
+	assert.Empty(t, p.examine(true))
+	assert.Empty(t, p.examine(true))
+	assert.Len(t, p.drain(), 69)
 }

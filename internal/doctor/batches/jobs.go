@@ -26,7 +26,7 @@ func checkJobs(ctx context.Context, e *exam.Examination, q bus.Queue) error {
 	if err := e.Settle(ctx); err != nil {
 		return err
 	}
-	length, err := e.ReadInstant(ctx, q, func(packed string, index int64) {
+	head, length, err := e.ReadInstant(ctx, q, func(packed string, index int64) {
 		if _, doubtful := places[packed]; doubtful {
 			places[packed] = append(places[packed], index)
 		}
@@ -35,7 +35,7 @@ func checkJobs(ctx context.Context, e *exam.Examination, q bus.Queue) error {
 		return err
 	}
 	for packed, places := range places {
-		l := look{e, e.Queues[q].Entries[packed], q, packed, "", places, length > e.MaxSearched && places != nil}
+		l := look{e, e.Queues[q].Entries[packed], q, packed, "", head, places, length > e.MaxSearched && places != nil}
 		l.bid, _ = scan.BatchOf(q, packed)
 		l.Instant = uint16(len(places))
 		l.findEntry()
@@ -50,6 +50,7 @@ type look struct {
 	scan.Entry
 	q           bus.Queue
 	packed, bid string
+	head        string  // what stood first in the list of instant jobs as that was read
 	places      []int64 // in the list of instant jobs
 	deep        bool    // it stands in that list, which is too long to be searched
 }
@@ -163,16 +164,9 @@ func (l look) present() (checks []exam.Check) {
 	return checks
 }
 
-// absent checks that the job is in no state. In the list of instant jobs it was just looked for: it
-// can only have come in at either end.
+// absent checks that the job is in no state.
 func (l look) absent() []exam.Check {
-	instant, end := l.Jobs.Instant(l.q), l.MaxSearched/2
-	checks := []exam.Check{
-		exam.Is("", "ZSCORE", l.Jobs.Scheduled(l.q), l.packed),
-		exam.Is("", "LPOS", instant, l.packed, "MAXLEN", end),
-		exam.Is("", "LPOS", instant, l.packed, "RANK", -1, "MAXLEN", end),
-		exam.Is(0, "HOLDERS", string(l.q), l.packed),
-	}
+	checks := l.Absent(l.q, l.packed, l.head)
 	for worker := range l.Examination.Queues[l.q].Pending {
 		if !l.Has(jobs.PendingIndex(l.q), worker) {
 			checks = append(checks, exam.Is("", "LPOS", l.Jobs.Pending(l.q, bus.WorkerID(worker)), l.packed))

@@ -26,41 +26,40 @@ func (e *Examination) FindMissing(
 	if err := e.Settle(ctx); err != nil {
 		return err
 	}
-	if _, err := e.ReadInstant(ctx, q, func(entry string, _ int64) {
+	head, _, err := e.ReadInstant(ctx, q, func(entry string, _ int64) {
 		if _, is := missing[entry]; is {
 			missing[entry] = true
 		}
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	for entry, found := range missing {
 		key, checks := whose(entry)
-		e.addMissing(q, entry, found, key, checks)
+		e.addMissing(q, entry, found, head, key, checks)
 	}
-	_, err := e.Confirm(ctx)
+	_, err = e.Confirm(ctx)
 	return err
 }
 
 // addMissing adds that something lacks its entry in the index, or all of it.
-func (e *Examination) addMissing(q bus.Queue, entry string, found bool, key string, checks []Check) {
+func (e *Examination) addMissing(q bus.Queue, entry string, found bool, head, key string, checks []Check) {
 	index := e.Jobs.JobsIndex(q)
 	if found {
 		e.Add(key, "is not in "+queue.Keys{}.JobsIndex(q), "added there",
 			append(checks, Is(0, "SISMEMBER", index, entry)), Command{"SADD", index, entry})
 		return
 	}
-	e.Add(key, "has no entry in its queue", "given one, to be taken now", append(checks, e.absent(q, entry)...),
+	e.Add(key, "has no entry in its queue", "given one, to be taken now", append(checks, e.Absent(q, entry, head)...),
 		Command{"SADD", index, entry}, Command{"LPUSH", e.Jobs.Instant(q), entry})
 }
 
-// absent checks that an entry is nowhere. In the list of instant ones it was just looked for: it
-// can only have come in at either end.
-func (e *Examination) absent(q bus.Queue, entry string) []Check {
-	instant, end := e.Jobs.Instant(q), e.MaxSearched/2
+// Absent checks that an entry is nowhere. In the list of instant ones it was looked for, since an
+// entry stood at its head.
+func (e *Examination) Absent(q bus.Queue, entry, head string) []Check {
 	return []Check{
 		Is("", "ZSCORE", e.Jobs.Scheduled(q), entry),
-		Is("", "LPOS", instant, entry, "MAXLEN", end),
-		Is("", "LPOS", instant, entry, "RANK", -1, "MAXLEN", end),
+		Is(0, "CAME_IN", e.Jobs.Instant(q), entry, head, e.MaxSearched),
 		Is(0, "HOLDERS", string(q), entry),
 	}
 }

@@ -118,21 +118,26 @@ func (s *Scan) takeOriginal(bid string, header []string, _ int64) {
 
 // ReadInstant reads a queue's list of instant jobs from left to right. Jobs enter at the left
 // meanwhile and leave at the right, so one that stays is not missed; one that is shifted into the
-// next slice is met again there, after the last one of the slice before. It returns how many jobs
-// it has read.
-func (s *Scan) ReadInstant(ctx context.Context, q bus.Queue, take func(packed string, index int64)) (int64, error) {
+// next slice is met again there, after the last one of the slice before. It returns the job that it
+// has read first, and how many.
+func (s *Scan) ReadInstant(
+	ctx context.Context, q bus.Queue, take func(packed string, index int64),
+) (head string, length int64, err error) {
 	last := ""
 	for from := int64(0); ; {
 		slice, err := s.Redis.LRange(ctx, s.Jobs.Instant(q), from, from+rdb.ElementsPerTrip-1).Result()
 		if err != nil || len(slice) == 0 {
-			return from, err
+			return head, from, err
+		}
+		if from == 0 {
+			head = slice[0]
 		}
 		known := slices.Index(slice, last) + 1
 		for i, packed := range slice[known:] {
 			take(packed, from+int64(known+i))
 		}
 		if len(slice) < rdb.ElementsPerTrip {
-			return from + int64(len(slice)), nil
+			return head, from + int64(len(slice)), nil
 		}
 		last = slice[len(slice)-1]
 		from += rdb.ElementsPerTrip - 1 // that one comes again

@@ -107,7 +107,7 @@ func (s *Scan) Read(ctx context.Context) error {
 		}
 	}
 	for q, queue := range s.Queues {
-		if _, err := s.ReadInstant(ctx, q, queue.takeInstant); err != nil {
+		if _, _, err := s.ReadInstant(ctx, q, queue.takeInstant); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,19 @@ local COMMANDS = {
     end
     return holders
   end,
+  -- Whether a job is in a list of instant ones, where the caller looked for it since another stood
+  -- at its head ('' for none): a long list is searched where jobs come in. It also is if the head
+  -- is not found, as so many have come in since.
+  CAME_IN = function(list, job, head, longest)
+    local left = longest
+    if redis.call('LLEN', list) > tonumber(longest) then
+      left = head ~= '' and redis.call('LPOS', list, head, 'MAXLEN', longest)
+      if not left then return 1 end
+    end
+    local found = left ~= 0 and redis.call('LPOS', list, job, 'MAXLEN', left)
+      or redis.call('LPOS', list, job, 'RANK', -1, 'MAXLEN', longest)
+    return found and 1 or 0
+  end,
   -- Whether a list has a job near an index.
   NEAR = function(list, index, job)
     local first = math.max(0, index - WINDOW)
