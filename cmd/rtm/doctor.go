@@ -128,11 +128,11 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 // refuseHeld fails if a loss is to be acknowledged and partitions are held: the problem would seem
 // to be over, and they go on refusing publishes.
 func (d *examination) refuseHeld(ctx context.Context, partitions rdb.Partitions) error {
+	if !d.accept {
+		return nil
+	}
 	var held []string
 	for _, p := range partitions {
-		if !d.accept {
-			return nil
-		}
 		is, err := p.IsHeld(ctx)
 		if err != nil {
 			return err

@@ -137,7 +137,7 @@ func (s *Store) Follow(ctx context.Context, e Edition, other *machines.Definitio
 	if err != nil {
 		return err
 	}
-	if own.Version != e.Version || !own.AppliedAt.Equal(e.AppliedAt) {
+	if own.Edition != e.Text {
 		return machines.ErrChanged // perhaps by later ones
 	}
 	return s.Replace(ctx, &Replacement{Definitions: other, base: own.Edition, reviews: other.Reviews(own)}, e.Preparation)
@@ -145,17 +145,15 @@ func (s *Store) Follow(ctx context.Context, e Edition, other *machines.Definitio
 
 // Edition says which definitions a partition has.
 type Edition struct {
-	Version   int64
-	AppliedAt time.Time
+	// Text is [machines.Definitions.Edition], empty if there are none.
+	Text    string
+	Version int64
 	// Preparation is that of others; empty if there is none.
 	Preparation string
 }
 
-// HasSame is whether two partitions have the same definitions. A Redis that has lost some gives
-// others the same version.
-func (e Edition) HasSame(of Edition) bool {
-	return e.Version == of.Version && e.AppliedAt.Equal(of.AppliedAt)
-}
+// HasSame is whether two partitions have the same definitions.
+func (e Edition) HasSame(of Edition) bool { return e.Text == of.Text }
 
 // Edition returns which definitions the partition has. It fails with [bus.ErrUnavailable].
 func (s *Store) Edition(ctx context.Context) (Edition, error) {
@@ -163,7 +161,8 @@ func (s *Store) Edition(ctx context.Context) (Edition, error) {
 	if err != nil {
 		return Edition{}, rdb.Wrap("read version of definitions", err)
 	}
-	return Edition{rdb.Integer(rdb.Text(found[0]), 0), fromMillis(found[1]), rdb.Text(found[2])}, nil
+	version := rdb.Text(found[0])
+	return Edition{editionOf(version, rdb.Text(found[1])), rdb.Integer(version, 0), rdb.Text(found[2])}, nil
 }
 
 // Unfinished returns those of the moves of before that still have labels. No label comes to them

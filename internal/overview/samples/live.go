@@ -175,9 +175,8 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 	history := l.history
 	l.mu.Unlock()
 	var last []overview.Slot
-	err := l.collector.bounded(ctx, func(ctx context.Context) error {
-		_, err := l.series.load(ctx, history)
-		if err == nil && begins {
+	err := l.collector.bounded(ctx, func(ctx context.Context) (err error) {
+		if err = l.series.load(ctx, history); err == nil && begins {
 			last, err = l.series.last(ctx, now, seedWindow)
 		}
 		return err

@@ -127,38 +127,37 @@ func (s *series) last(ctx context.Context, now time.Time, window time.Duration) 
 	return slots, err
 }
 
-// load adds to a history what it does not have yet. It returns the new slots of the fast ring,
-// oldest first.
-func (s *series) load(ctx context.Context, h *overview.History) (fast []overview.Slot, err error) {
+// load adds to a history what it does not have yet.
+func (s *series) load(ctx context.Context, h *overview.History) error {
 	now, err := s.redis.Time(ctx).Result()
 	if err != nil {
-		return nil, rdb.Wrap("read series", err)
+		return rdb.Wrap("read series", err)
 	}
-	if fast, err = s.loadRing(ctx, h, fastRing, overview.Fast, now); err != nil {
-		return nil, err
+	if err := s.loadRing(ctx, h, fastRing, overview.Fast, now); err != nil {
+		return err
 	}
-	if _, err = s.loadRing(ctx, h, slowRing, overview.Slow, now); err != nil {
-		return nil, err
+	if err := s.loadRing(ctx, h, slowRing, overview.Slow, now); err != nil {
+		return err
 	}
 	if h.End(overview.Day) == overview.Day.Number(now) {
-		return fast, nil
+		return nil
 	}
 	days, err := s.redis.HVals(ctx, s.keys.Day()).Result()
 	if err != nil {
-		return nil, rdb.Wrap("read series", err)
+		return rdb.Wrap("read series", err)
 	}
 	addAll(h, overview.Day, unpackAll(days), now)
-	return fast, nil
+	return nil
 }
 
-func (s *series) loadRing(
-	ctx context.Context, h *overview.History, ring string, over overview.Range, now time.Time,
-) (slots []overview.Slot, err error) {
+func (s *series) loadRing(ctx context.Context, h *overview.History, ring string, over overview.Range, now time.Time) error {
 	last := over.Number(now)
-	if slots, err = s.readRing(ctx, ring, over, max(h.End(over)+1, last-int64(over.Points)+1), last); err != nil {
-		return nil, err
+	slots, err := s.readRing(ctx, ring, over, max(h.End(over)+1, last-int64(over.Points)+1), last)
+	if err != nil {
+		return err
 	}
-	return addAll(h, over, slots, now), nil
+	addAll(h, over, slots, now)
+	return nil
 }
 
 // readRing reads what stands in a ring where slots of some numbers do.
@@ -196,8 +195,8 @@ func unpackAll(texts []string) (slots []overview.Slot) {
 // compareSlots orders slots, the oldest first.
 func compareSlots(a, b overview.Slot) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) }
 
-// addAll adds slots that are in the range to a history, and returns them, oldest first.
-func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now time.Time) []overview.Slot {
+// addAll adds slots that are in the range to a history.
+func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now time.Time) {
 	last := over.Number(now)
 	slots = slices.DeleteFunc(slots, func(s overview.Slot) bool {
 		n := over.Number(s.At)
@@ -207,7 +206,6 @@ func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now
 	for _, slot := range slots {
 		h.Add(over, slot)
 	}
-	return slots
 }
 
 // Recorder writes the history of a bus, in turn with those of other workers.
