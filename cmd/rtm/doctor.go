@@ -101,14 +101,13 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 		return err
 	}
 	defer redis.Close()
-	if err := d.refuseHeld(ctx, partitions); err != nil {
-		return err
+	if d.accept {
+		if err := d.acceptLosses(ctx, partitions); err != nil {
+			return err
+		}
 	}
 	var all []*store.Store
 	for _, p := range partitions {
-		if err := d.acceptLoss(ctx, p); err != nil {
-			return err
-		}
 		all = append(all, store.New(p, store.Options{}))
 	}
 	stats, err := doctor.Of(stores.New(all...), doctor.Pause).Examine(ctx, d.fix, d.observe)
@@ -125,12 +124,26 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 	return nil
 }
 
-// refuseHeld fails if a loss is to be acknowledged and partitions are held: the problem would seem
-// to be over, and they go on refusing publishes.
-func (d *examination) refuseHeld(ctx context.Context, partitions rdb.Partitions) error {
-	if !d.accept {
-		return nil
+// acceptLosses acknowledges that partitions have lost data.
+func (d *examination) acceptLosses(ctx context.Context, partitions rdb.Partitions) error {
+	if err := refuseHeld(ctx, partitions); err != nil {
+		return err
 	}
+	for _, p := range partitions {
+		loss, err := p.AcceptLoss(ctx)
+		if loss != nil {
+			d.observe(exam.Finding{Partition: p.NumberIfSeveral(), Key: rdb.IdentityKey, Problem: loss.Kind.String(), Remedy: "acknowledged", Fixed: true})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuseHeld fails if partitions are held: once a loss is acknowledged the problem would seem to be
+// over, and they go on refusing publishes.
+func refuseHeld(ctx context.Context, partitions rdb.Partitions) error {
 	var held []string
 	for _, p := range partitions {
 		is, err := p.IsHeld(ctx)
@@ -146,19 +159,6 @@ func (d *examination) refuseHeld(ctx context.Context, partitions rdb.Partitions)
 	}
 	return fmt.Errorf("the loss was not acknowledged, because partitions are held, or came back without their keys: %s; "+
 		"run `rtm cluster release %s` first, then `rtm doctor --fix`, then this again", strings.Join(held, ", "), strings.Join(held, " "))
-}
-
-// acceptLoss acknowledges that a partition has lost data, if it is to.
-func (d *examination) acceptLoss(ctx context.Context, p *rdb.Partition) error {
-	if !d.accept {
-		return nil
-	}
-	loss, err := p.AcceptLoss(ctx)
-	if loss != nil {
-		f := exam.Finding{Partition: p.NumberIfSeveral(), Key: rdb.IdentityKey, Problem: loss.Kind.String(), Remedy: "acknowledged", Fixed: true}
-		d.observe(f)
-	}
-	return err
 }
 
 func (d *examination) observe(f exam.Finding) {

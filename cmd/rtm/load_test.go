@@ -194,7 +194,7 @@ func (b *testBus) stuckAt(t *testing.T, request int64, stored bool) (proxyURL st
 		if n == request {
 			close(came)
 		}
-		<-r.Context().Done()
+		hang(w, r)
 	}))
 	t.Cleanup(proxy.Close)
 	return proxy.URL, came

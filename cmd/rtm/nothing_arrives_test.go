@@ -40,6 +40,12 @@ func (b *testBus) subscribe(t *testing.T, token, callback string) {
 	}))
 }
 
+// hang answers nothing until its client has gone.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
+}
+
 // statusEndpoint answers with the status that is the path, and silence to any other path.
 func statusEndpoint(t *testing.T) string {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,8 +55,7 @@ func statusEndpoint(t *testing.T) string {
 			w.WriteHeader(status)
 			return
 		}
-		<-r.Context().Done()
-		panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
+		hang(w, r)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL

@@ -91,13 +91,16 @@ func requireFailed(t *testing.T, a outbound.Attempt, class, why string) {
 	assert.NotContains(t, a.Err.Error(), "https://", "a URL may hold a secret")
 }
 
+// hang answers nothing until its client has gone.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // only then does a server notice that its client has gone
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
+}
+
 // TestAnEndpointThatHangs gives it more time where the host does not even connect in it.
 func TestAnEndpointThatHangs(t *testing.T) {
-	hangs := newEndpoint(t, true, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-		panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
-	})
+	hangs := newEndpoint(t, true, hang)
 	timeout := 50 * time.Millisecond
 	fail := func() outbound.Attempt {
 		return post(t, newClient(t, func(c *outbound.Config) { c.Timeout = timeout }), hangs.url)

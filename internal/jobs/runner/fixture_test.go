@@ -53,6 +53,12 @@ func newService(t *testing.T, answer http.HandlerFunc) *service {
 	return s
 }
 
+// hang answers nothing until its client has gone.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
+}
+
 // newHTTPS is newService, with a certificate that nobody has to trust.
 func newHTTPS(t *testing.T, answer http.HandlerFunc) *service {
 	s := &service{answer: answer}

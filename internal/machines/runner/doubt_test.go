@@ -12,13 +12,18 @@ import (
 	"routemaster/internal/machines/machinestest"
 )
 
+// hang answers nothing until its client has gone.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
+}
+
 // silentOnce answers requests, except the second, which is over a connection that was used before.
 func silentOnce(answer http.HandlerFunc) http.HandlerFunc {
 	var calls atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 2 {
-			<-r.Context().Done()
-			panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
+			hang(w, r)
 		}
 		answer(w, r)
 	}

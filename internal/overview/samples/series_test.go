@@ -99,7 +99,7 @@ func (f *fixture) record(at time.Time, slot overview.Slot) {
 	require.NoError(f.T, newSeries(f.Partition).write(f.T.Context(), slot, slotSize(100_000_000)))
 }
 
-// fastSlots are those of the fast ring from a number on, by Redis' clock.
+// fastSlots returns the slots of the fast ring from a number on, by Redis' clock.
 func (f *fixture) fastSlots(first int64) []overview.Slot {
 	f.T.Helper()
 	last := overview.Fast.Number(f.Redis.Time(f.T.Context()).Val())
