@@ -161,7 +161,8 @@ func Await(ctx context.Context, redis, finder *rdb.Client, namespace string, o s
 
 // awaitedCount is [FindCount], and writes a number again that was lost.
 func awaitedCount(ctx context.Context, at *rdb.Partition, finder *rdb.Client, namespace string, log *slog.Logger) (int, error) {
-	count, failure := readCountFor(ctx, findTimeout, at, namespace)
+	// It takes the time that a call may take: of a call with less no failure is logged.
+	count, failure := readCount(ctx, at, namespace)
 	if !canBeFound(failure) {
 		return count, failure
 	}
@@ -199,13 +200,6 @@ func readCount(ctx context.Context, at *rdb.Partition, namespace string) (int, e
 	return count, nil
 }
 
-// readCountFor is readCount, for so long at most.
-func readCountFor(ctx context.Context, timeout time.Duration, at *rdb.Partition, namespace string) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return readCount(ctx, at, namespace)
-}
-
 const (
 	// findTimeout is how long [FindCount] waits for a node.
 	findTimeout = 2 * time.Second
@@ -216,7 +210,9 @@ const (
 // FindCount is [Count], for operators. If the node is away that has the number, or has lost it, it
 // takes it from the partitions, each of which says how many there are.
 func FindCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
-	count, err := readCountFor(ctx, findTimeout, redis.At(Keys{namespace}.Partitions()), namespace)
+	looking, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	count, err := Count(looking, redis, namespace)
 	if canBeFound(err) {
 		return findCount(ctx, redis, namespace, err)
 	}

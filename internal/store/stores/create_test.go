@@ -1,13 +1,17 @@
 package stores_test
 
 import (
+	"context"
 	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
@@ -120,4 +124,24 @@ func TestTheNumberOfPartitionsIsLost(t *testing.T) {
 		require.ErrorContains(t, err, "of [3 12] partitions: set the key ns:partitions")
 		require.ErrorIs(t, stores.Create(ctx, redis, "ns:", 12), stores.ErrExists)
 	})
+}
+
+// TestAwaitSaysThatRedisIsSilent has Redis be connected to, and not answer: a call that runs out of
+// its own time logs no failure.
+func TestAwaitSaysThatRedisIsSilent(t *testing.T) {
+	server := rdbtest.Real(t)
+	var logged rdbtest.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	redis := server.Open(t, func(o *rdb.Options) { o.Log = log })
+	server.Freeze(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	awaited := make(chan error, 1)
+	go func() {
+		_, err := stores.Await(ctx, redis, redis, "ns:", store.Options{}, log)
+		awaited <- err
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(logged.String(), "redis unavailable, retrying") }, time.Minute, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-awaited, context.Canceled)
+	server.Thaw(t)
 }
