@@ -129,11 +129,19 @@ type chaoticDaemon struct {
 	// runs are its processes, the last one the present.
 	runs []*bustest.Process
 	up   bool
+	// after is the fault that ends as soon as the present one is up, if it was not seen to be.
+	after *fault
+}
+
+// begin begins to start a process. That needs Redis on a cluster, and the link to it may be cut.
+func (d *chaoticDaemon) begin(t *testing.T) {
+	d.runs = append(d.runs, bustest.BeginProcess(t, d.program, d.variables...))
+	d.up = true
 }
 
 func (d *chaoticDaemon) start(t *testing.T) {
-	d.runs = append(d.runs, bustest.StartProcess(t, d.program, d.variables...))
-	d.up = true
+	d.begin(t)
+	d.present().AwaitStart(t)
 }
 
 func (d *chaoticDaemon) present() *bustest.Process { return d.runs[len(d.runs)-1] }

@@ -30,9 +30,23 @@ func (c *chaos) inject(planned []*fault) {
 		} else if !s.fault.began.IsZero() {
 			c.end(s.fault)
 		}
+		c.noteStarts()
 		c.requeueJobsOfDeadWorkers()
 	}
 	time.Sleep(time.Until(start.Add(*chaosDuration)))
+	for _, daemon := range c.daemons { // whose links are whole now
+		daemon.present().AwaitStart(c.t)
+	}
+	c.noteStarts()
+}
+
+// noteStarts notes that faults have ended, because daemons are up again.
+func (c *chaos) noteStarts() {
+	for _, daemon := range c.daemons {
+		if daemon.after != nil && daemon.present().IsUp(c.t) {
+			daemon.after.ended, daemon.after = time.Now(), nil
+		}
+	}
 }
 
 func (c *chaos) begin(f *fault) {
@@ -42,6 +56,9 @@ func (c *chaos) begin(f *fault) {
 	case daemon != nil:
 		daemon.present().Kill()
 		daemon.up = false
+		if daemon.after != nil {
+			daemon.after.ended, daemon.after = began, nil
+		}
 		f.died = time.Now()
 		if daemon.program == "worker" {
 			c.lastKill = f.died
@@ -63,7 +80,9 @@ func (c *chaos) end(f *fault) {
 	daemon, link := c.daemons[f.victim], c.proxies[f.victim]
 	switch {
 	case daemon != nil:
-		daemon.start(c.t)
+		daemon.begin(c.t)
+		daemon.after = f
+		return
 	case link != nil:
 		for _, proxy := range link {
 			proxy.heal(c.t)
