@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // A fault explains what is odd only close by:
@@ -13,14 +14,16 @@ const (
 	// faultMargin bounds the time from an action of one party until the other observes it, and the
 	// time for which a fault has effects: bytes under way, connections that are found broken.
 	faultMargin = 300 * time.Millisecond
-	// completeMargin is how long a worker may take to complete what it holds once it can reach Redis
-	// again: it tries every 200 ms, and the Redis client, after many failures, every second. On a
-	// busy host it takes some of that at any time.
-	completeMargin = 1200 * time.Millisecond
 	// callTimeout bounds one call to Redis, by the default of its client: while a node hangs, one
 	// that succeeds may take as long.
 	callTimeout = 3 * time.Second
 )
+
+// completeMargin is how long a worker may take to complete what it holds once it can reach Redis
+// again: it tries every 200 ms, and the Redis client, after many failures, every second. On a busy
+// host it takes some of that at any time, and with the race detector several times as much: there
+// the daemons share it with the other tests.
+var completeMargin = map[bool]time.Duration{false: 1200 * time.Millisecond, true: 6 * time.Second}[rdbtest.RaceDetector]
 
 // faults explain what the bus may do only because of them.
 type faults []*fault
