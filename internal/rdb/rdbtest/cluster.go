@@ -2,8 +2,13 @@ package rdbtest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"net"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -184,34 +189,89 @@ func (c *Cluster) ReplicaOf(node *Node) *Node {
 
 // Whole returns the masters, by the first of the slots that they have, if the cluster is whole:
 // every node serves, each slot has a master and as many replicas as at first, which have what it
-// has, and all nodes agree on that. Else it returns nil.
-func (c *Cluster) Whole(ctx context.Context) (masters map[int]*Node) {
+// has, and all nodes agree on that. Else the error is what is amiss.
+func (c *Cluster) Whole(ctx context.Context) (masters map[int]*Node, err error) {
 	replicas := len(c.Nodes)/c.masters - 1
 	for _, node := range c.Nodes {
 		ranges, err := cluster.Ranges(ctx, node.Raw)
-		if err != nil || countReplicated(ranges) != replicas*slots.Count || !node.serves(ctx, replicas) {
-			return nil
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", node.Address, err)
+		}
+		if known := countReplicated(ranges); known != replicas*slots.Count {
+			return nil, fmt.Errorf("%s knows %d replicas of slots, not %d: %v", node.Address, known, replicas*slots.Count, ranges)
+		}
+		if err := node.serves(ctx, replicas); err != nil {
+			return nil, fmt.Errorf("%s: %w", node.Address, err)
 		}
 		said := map[int]*Node{}
 		for _, r := range ranges {
 			said[r.First] = c.find(ranges, r.First)
 		}
 		if masters != nil && !maps.Equal(said, masters) {
-			return nil
+			return nil, fmt.Errorf("%s takes others for masters: %v", node.Address, ranges)
 		}
 		masters = said
 	}
-	return masters
+	return masters, nil
 }
 
-// serves is whether a node follows a master that it is connected to, or is one that sends to as
-// many replicas all that it does; and whether it does not wait for others, as one does that has
-// just been started. A replica takes itself for connected before its master sends anything.
-func (n *Node) serves(ctx context.Context, replicas int) bool {
-	info, err := n.Raw.Info(ctx, "replication").Result()
-	inSync := strings.Contains(info, "master_link_status:up\r\n") ||
-		strings.Contains(info, "role:master\r\n") && strings.Count(info, ",state=online,") == replicas
-	return err == nil && inSync && strings.Contains(n.Raw.ClusterInfo(ctx).Val(), "cluster_state:ok\r\n")
+// serves returns nil if a node follows a master that it is connected to, or is one that sends to as
+// many replicas all that it does; and does not wait for others, as one does that has just been
+// started. A replica takes itself for connected before its master sends anything.
+func (n *Node) serves(ctx context.Context, replicas int) error {
+	replication, err := n.Raw.Info(ctx, "replication").Result()
+	if err != nil {
+		return err
+	}
+	follows := strings.Contains(replication, "master_link_status:up\r\n")
+	leads := strings.Contains(replication, "role:master\r\n") && strings.Count(replication, ",state=online,") == replicas
+	if !follows && !leads {
+		return errors.New("not in sync: " + replication)
+	}
+	state, err := n.Raw.ClusterInfo(ctx).Result()
+	if err == nil && !strings.Contains(state, "cluster_state:ok\r\n") {
+		err = errors.New("does not serve: " + state)
+	}
+	return err
+}
+
+// Chain starts a replica again as the replica of another one, as Redis may leave it after a
+// failover, for good. See https://github.com/redis/redis/issues/15472. Nobody may ask for that.
+func (c *Cluster) Chain(t testing.TB, replica, other *Node) {
+	t.Helper()
+	replica.Kill(t)
+	file := filepath.Join(replica.processes[0].dir, "nodes.conf")
+	known, err := os.ReadFile(file)
+	require.NoError(t, err)
+	own := regexp.MustCompile(`(myself,slave) \w+`)
+	require.Regexp(t, own, string(known))
+	require.NoError(t, os.WriteFile(file, own.ReplaceAll(known, []byte("$1 "+other.id)), 0o600))
+	replica.Restart(t)
+}
+
+// Unchain has each replica of a replica follow the master, as its operator would: see
+// [Cluster.Chain].
+func (c *Cluster) Unchain(ctx context.Context) error {
+	masters := map[string]string{} // by the ID of a node, as it says itself; empty of a master
+	for _, node := range c.Nodes {
+		known, err := node.Raw.ClusterNodes(ctx).Result()
+		if err != nil {
+			return fmt.Errorf("%s: %w", node.Address, err)
+		}
+		for line := range strings.Lines(known) {
+			if fields := strings.Fields(line); strings.Contains(fields[2], "myself") {
+				masters[node.id] = strings.TrimPrefix(fields[3], "-")
+			}
+		}
+	}
+	for _, node := range c.Nodes {
+		if master := masters[masters[node.id]]; master != "" && masters[master] == "" {
+			if err := node.Raw.Do(ctx, "cluster", "replicate", master).Err(); err != nil {
+				return fmt.Errorf("%s: %w", node.Address, err)
+			}
+		}
+	}
+	return nil
 }
 
 // RequireMaster waits until all nodes that answer agree that a node has a partition.

@@ -1,7 +1,9 @@
 package clusterstatus_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,4 +62,25 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 	assert.Empty(t, s.Nodes, "none is known")
 	assert.Empty(t, s.Warnings(1))
+}
+
+// TestAReplicaOfAReplica does as the warning says.
+func TestAReplicaOfAReplica(t *testing.T) {
+	c := rdbtest.NewCluster(t, 1, 2*time.Second, func(o *rdbtest.ClusterOptions) {
+		o.Replicas, o.Arguments = 2, []string{"--appendonly", "yes", "--cluster-allow-replica-migration", "no"}
+	})
+	all := c.Open(t).Partitions("", 1)
+	warnings := func() []clusterstatus.Warning {
+		return clusterstatus.Read(t.Context(), c.URL, all).Warnings(0)
+	}
+	require.Empty(t, warnings())
+	c.Chain(t, c.Nodes[1], c.Nodes[2])
+	var told []clusterstatus.Warning
+	require.Eventually(t, func() bool { told = warnings(); return len(told) > 0 }, time.Minute, 10*time.Millisecond)
+	require.Len(t, told, 1)
+	_, master, ok := strings.Cut(told[0].Text, c.Nodes[1].Address+" follows a replica, and cannot take this node's place when it fails: "+
+		"tell it CLUSTER REPLICATE ")
+	require.True(t, ok, told[0].Text)
+	require.NoError(t, c.Nodes[1].Raw.ClusterReplicate(t.Context(), master).Err())
+	require.Eventually(t, func() bool { return len(warnings()) == 0 }, time.Minute, 10*time.Millisecond)
 }

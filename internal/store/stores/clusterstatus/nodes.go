@@ -34,6 +34,9 @@ type Node struct {
 	migrating, importing map[int]string
 	// others are the other masters that it knows, by ID.
 	others map[string]string
+	// chained are the addresses of nodes that follow one of its replicas, not it. After a failover
+	// Redis may leave a replica so: see https://github.com/redis/redis/issues/15472.
+	chained []string
 }
 
 // readNodes reads what the nodes say of themselves: those with partitions, and the masters that
@@ -165,6 +168,8 @@ func (n *Node) readInfo(text string) {
 // way. See https://redis.io/docs/latest/commands/cluster-nodes/.
 func (n *Node) readMap(text string) {
 	n.others, n.migrating, n.importing = map[string]string{}, map[int]string{}, map[int]string{}
+	type replica struct{ address, of string }
+	replicas := map[string]replica{} // by ID
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 8 {
@@ -178,8 +183,16 @@ func (n *Node) readMap(text string) {
 		}
 		if slices.Contains(flags, "master") { // also one that has failed: it may be taking in a slot
 			n.others[id] = cmp.Or(addressOf(address), "node "+id)
+		} else {
+			replicas[id] = replica{addressOf(address), fields[3]}
 		}
 	}
+	for _, r := range replicas {
+		if replicas[r.of].of == n.id && r.address != "" {
+			n.chained = append(n.chained, r.address)
+		}
+	}
+	slices.Sort(n.chained)
 }
 
 // readMoves reads what a node says of its slots: ranges, and [slot->-id] or [slot-<-id].

@@ -26,6 +26,9 @@ func TestWhatANodeKnowsOfOthers(t *testing.T) {
 		"bb 10.0.0.2:7000@17000,two.example master - 0 0 2 connected 541-9000\n" +
 		"cc fd00::3:7000@17000,,shard-id=12 master - 0 0 3 connected\n" +
 		"dd 10.0.0.4:7000@17000 slave aa 0 0 3 connected\n" +
+		"hh 10.0.0.8:7000@17000 slave dd 0 0 3 connected\n" + // a replica of a replica
+		"ii 10.0.0.9:7000@17000 slave cc 0 0 3 connected\n" +
+		"jj 10.0.0.10:7000@17000 slave ii 0 0 3 connected\n" +
 		"ee 10.0.0.5:7000@17000 master,fail - 0 0 3 disconnected\n" +
 		"ff :0@0 master,noaddr - 0 0 3 disconnected\n" +
 		"gg 10.0.0.7:7000 master - 0 0 3 connected\n\nvars currentEpoch 6 lastVoteEpoch 0\n")
@@ -34,6 +37,7 @@ func TestWhatANodeKnowsOfOthers(t *testing.T) {
 		others: map[string]string{
 			"bb": "two.example:7000", "cc": "[fd00::3]:7000", "ee": "10.0.0.5:7000", "ff": "node ff", "gg": "10.0.0.7:7000",
 		},
+		chained: []string{"10.0.0.8:7000"},
 	}, n)
 
 	n.readMap("dd 10.0.0.4:7000@17000 myself,slave aa 0 0 3 connected\n")
@@ -79,6 +83,12 @@ func TestWarnings(t *testing.T) {
 			assert.Equal(t, []string{"a:1"}, got[0].Nodes)
 		}
 	}
+
+	chained := Node{Address: "e:1", Partitions: []rdb.Number{2}, Replicas: 2, id: "ee", chained: []string{"f:1"}}
+	assert.Contains(t, Status{Nodes: []Node{chained}}.Warnings(1), Warning{
+		Nodes: []string{"e:1"},
+		Text:  "f:1 follows a replica, and cannot take this node's place when it fails: tell it CLUSTER REPLICATE ee",
+	})
 
 	silent := Node{Address: "b:1", Partitions: []rdb.Number{1}}
 	away, spare := Node{Address: "c:1", Reason: "refused"}, Node{Address: "d:1"}

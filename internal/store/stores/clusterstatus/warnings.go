@@ -61,6 +61,10 @@ func (n Node) judge(minReplicas int) (texts []string) {
 	if n.id == "" {
 		texts = append(texts, "what is moving is unknown, because this user may not run CLUSTER NODES: see that nothing is")
 	}
+	for _, replica := range n.chained {
+		texts = append(texts, fmt.Sprintf("%s follows a replica, and cannot take this node's place when it fails: "+
+			"tell it CLUSTER REPLICATE %s", replica, n.id))
+	}
 	return append(append(texts, n.judgeTimeout()...), n.judgeReplicas(minReplicas)...)
 }
 
