@@ -193,14 +193,8 @@ func (c *Cluster) ReplicaOf(node *Node) *Node {
 func (c *Cluster) Whole(ctx context.Context) (masters map[int]*Node, err error) {
 	replicas := len(c.Nodes)/c.masters - 1
 	for _, node := range c.Nodes {
-		ranges, err := cluster.Ranges(ctx, node.Raw)
+		ranges, err := node.serves(ctx, replicas)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", node.Address, err)
-		}
-		if known := countReplicated(ranges); known != replicas*slots.Count {
-			return nil, fmt.Errorf("%s knows %d replicas of slots, not %d: %v", node.Address, known, replicas*slots.Count, ranges)
-		}
-		if err := node.serves(ctx, replicas); err != nil {
 			return nil, fmt.Errorf("%s: %w", node.Address, err)
 		}
 		said := map[int]*Node{}
@@ -215,28 +209,36 @@ func (c *Cluster) Whole(ctx context.Context) (masters map[int]*Node, err error) 
 	return masters, nil
 }
 
-// serves returns nil if a node follows a master that it is connected to, or is one that sends to as
-// many replicas all that it does; and does not wait for others, as one does that has just been
-// started. A replica takes itself for connected before its master sends anything.
-func (n *Node) serves(ctx context.Context, replicas int) error {
+// serves returns the ranges that a node knows, each with as many replicas. It fails unless the node
+// follows a master that it is connected to, or is one that sends to as many replicas all that it
+// does; and if it waits for others, as one does that has just been started. A replica takes itself
+// for connected before its master sends anything.
+func (n *Node) serves(ctx context.Context, replicas int) ([]cluster.Range, error) {
+	ranges, err := cluster.Ranges(ctx, n.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if known := countReplicated(ranges); known != replicas*slots.Count {
+		return nil, fmt.Errorf("it knows %d replicas of slots, not %d: %v", known, replicas*slots.Count, ranges)
+	}
 	replication, err := n.Raw.Info(ctx, "replication").Result()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	follows := strings.Contains(replication, "master_link_status:up\r\n")
 	leads := strings.Contains(replication, "role:master\r\n") && strings.Count(replication, ",state=online,") == replicas
 	if !follows && !leads {
-		return errors.New("not in sync: " + replication)
+		return nil, errors.New("not in sync: " + replication)
 	}
 	state, err := n.Raw.ClusterInfo(ctx).Result()
 	if err == nil && !strings.Contains(state, "cluster_state:ok\r\n") {
 		err = errors.New("does not serve: " + state)
 	}
-	return err
+	return ranges, err
 }
 
 // Chain starts a replica again as the replica of another one, as Redis may leave it after a
-// failover, for good. See https://github.com/redis/redis/issues/15472. Nobody may ask for that.
+// failover, for good: see https://github.com/redis/redis/issues/15472. No command does that.
 func (c *Cluster) Chain(t testing.TB, replica, other *Node) {
 	t.Helper()
 	replica.Kill(t)

@@ -10,9 +10,7 @@ import (
 )
 
 func TestUnchain(t *testing.T) {
-	c := NewCluster(t, 1, 2*time.Second, func(o *ClusterOptions) {
-		o.Replicas, o.Arguments = 2, []string{"--appendonly", "yes", "--cluster-allow-replica-migration", "no"}
-	})
+	c := NewCluster(t, 1, 2*time.Second, func(o *ClusterOptions) { o.Replicas = 2 })
 	master, replica, other := c.Nodes[0], c.Nodes[1], c.Nodes[2]
 	requireWhole := func() {
 		t.Helper()

@@ -31,9 +31,7 @@ type Process struct {
 // package's TestMain must call [Main]. The last variable of a name counts.
 func StartProcess(t testing.TB, name string, variables ...string) *Process {
 	t.Helper()
-	p := BeginProcess(t, name, variables...)
-	p.AwaitStart(t)
-	return p
+	return StartCommand(t, exec.Command(os.Args[0]), name, variables...)
 }
 
 // BeginProcess is [StartProcess] without the wait.

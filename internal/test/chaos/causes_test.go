@@ -23,7 +23,12 @@ const (
 // again: it tries every 200 ms, and the Redis client, after many failures, every second. On a busy
 // host it takes some of that at any time, and with the race detector several times as much: there
 // the daemons share it with the other tests.
-var completeMargin = map[bool]time.Duration{false: 1200 * time.Millisecond, true: 6 * time.Second}[rdbtest.RaceDetector]
+func completeMargin() time.Duration {
+	if rdbtest.RaceDetector {
+		return 6 * time.Second
+	}
+	return 1200 * time.Millisecond
+}
 
 // faults explain what the bus may do only because of them.
 type faults []*fault
@@ -38,7 +43,7 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 	if all.disturbed(subscriber, from, until) {
 		return "a lost response"
 	}
-	ended := first.acknowledged.Add(completeMargin)
+	ended := first.acknowledged.Add(completeMargin())
 	if isTakenAhead(subscriber) { // it is completed with those that are delivered after it
 		ended = ended.Add(queue.AheadTime + chaosTimeout)
 	}
@@ -105,8 +110,8 @@ func (all faults) completed(worker string, from, until time.Time) time.Time {
 	for _, f := range all { // in the order in which they began
 		away := f.victim == redisVictim || strings.HasPrefix(f.victim, proxyName(worker, ""))
 		back := f.ended.Add(f.refusing)
-		if away && f.began.Before(until) && back.After(from) && back.Add(completeMargin).After(until) {
-			until = back.Add(completeMargin)
+		if away && f.began.Before(until) && back.After(from) && back.Add(completeMargin()).After(until) {
+			until = back.Add(completeMargin())
 		}
 	}
 	return until

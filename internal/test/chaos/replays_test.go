@@ -63,7 +63,7 @@ func (c *chaos) replayed() (must []expected) {
 	require.NoError(c.t, err)
 	assert.NotEmpty(c.t, all, "replays")
 	for _, r := range all {
-		if r.State == replay.Failed && c.faults.failedOver("", r.CreatedAt.Add(-completeMargin), time.Now()) {
+		if r.State == replay.Failed && c.faults.failedOver("", r.CreatedAt.Add(-completeMargin()), time.Now()) {
 			continue // the history has lost what it was to bring, and what was not acknowledged
 		}
 		assert.Equal(c.t, replay.Done, r.State, r.Error)

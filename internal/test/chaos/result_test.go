@@ -143,7 +143,7 @@ type logEntry struct {
 // to another.
 func (e *logEntry) isExplained(why faults) bool {
 	if strings.Contains(e.Msg, "too late") {
-		return why.failedOver("", e.Time.Add(-chaosTimeout-callTimeout-completeMargin), e.Time)
+		return why.failedOver("", e.Time.Add(-chaosTimeout-callTimeout-completeMargin()), e.Time)
 	}
 	isAway := e.Msg == "partition held or moving, retrying" || strings.HasPrefix(e.Msg, "redis unavailable, retrying")
 	return e.Level != "ERROR" || isAway || e.Error == state.ErrUnconfirmed.Error()

@@ -67,7 +67,7 @@ func TestNobodyAnswers(t *testing.T) {
 // TestAReplicaOfAReplica does as the warning says.
 func TestAReplicaOfAReplica(t *testing.T) {
 	c := rdbtest.NewCluster(t, 1, 2*time.Second, func(o *rdbtest.ClusterOptions) {
-		o.Replicas, o.Arguments = 2, []string{"--appendonly", "yes", "--cluster-allow-replica-migration", "no"}
+		o.Replicas, o.Arguments = 2, []string{"--appendonly", "yes"}
 	})
 	all := c.Open(t).Partitions("", 1)
 	warnings := func() []clusterstatus.Warning {

@@ -168,8 +168,8 @@ func (n *Node) readInfo(text string) {
 // way. See https://redis.io/docs/latest/commands/cluster-nodes/.
 func (n *Node) readMap(text string) {
 	n.others, n.migrating, n.importing = map[string]string{}, map[int]string{}, map[int]string{}
-	type replica struct{ address, of string }
-	replicas := map[string]replica{} // by ID
+	type follower struct{ address, master string }
+	followers := map[string]follower{} // by ID
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 8 {
@@ -184,12 +184,12 @@ func (n *Node) readMap(text string) {
 		if slices.Contains(flags, "master") { // also one that has failed: it may be taking in a slot
 			n.others[id] = cmp.Or(addressOf(address), "node "+id)
 		} else {
-			replicas[id] = replica{addressOf(address), fields[3]}
+			followers[id] = follower{addressOf(address), fields[3]}
 		}
 	}
-	for _, r := range replicas {
-		if replicas[r.of].of == n.id && r.address != "" {
-			n.chained = append(n.chained, r.address)
+	for _, f := range followers {
+		if between, ok := followers[f.master]; ok && between.master == n.id && f.address != "" {
+			n.chained = append(n.chained, f.address)
 		}
 	}
 	slices.Sort(n.chained)
