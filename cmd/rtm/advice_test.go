@@ -47,7 +47,7 @@ func TestWhatTheBusAdvisesRuns(t *testing.T) {
 	}
 	s := newShell(t, b)
 	partitions, divided := *s, rdbtest.Embedded(t)
-	partitions.redisURL = "redis+cluster://" + strings.TrimPrefix(divided.PatientURL(), "redis://")
+	partitions.redisURL = "redis+cluster://" + strings.TrimPrefix(divided.URL, "redis://")
 	require.NoError(t, stores.Create(t.Context(), divided.Open(t), "", 12))
 	texts := []string{adviceOfTheOverview()}
 	alerts, err := os.ReadFile("../../examples/alerts.yaml")

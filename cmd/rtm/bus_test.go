@@ -44,7 +44,7 @@ func startBus(t testing.TB, adjust ...func(*app.Config)) *testBus {
 	b.ca = certificate
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": b.redis.PatientURL(), "FORCE_SSL": "no",
+			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": b.redis.URL, "FORCE_SSL": "no",
 			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "4",
 		}[name]
 	})

@@ -61,7 +61,7 @@ func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		args := []string{"dev", "--port", "0"}
 		if !redis.IsEmbedded() {
-			args = append(args, "--redis-url", redis.PatientURL())
+			args = append(args, "--redis-url", redis.URL)
 		}
 		for range 2 { // a second run finds what the first left in a real Redis
 			runDev(t, redis, args)

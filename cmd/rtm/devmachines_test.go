@@ -90,7 +90,7 @@ func TestDevRefusesWrongMachines(t *testing.T) {
 // TestDevKeepsLabelsWhoseStateWouldVanish requires one line that says why it has ended.
 func TestDevKeepsLabelsWhoseStateWouldVanish(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	args := []string{"dev", "--port", "0", "--redis-url", redis.PatientURL(), "--machines"}
+	args := []string{"dev", "--port", "0", "--redis-url", redis.URL, "--machines"}
 	until, stop := startDev(t, append(args, welcome))
 	add := strings.Fields(until("Ctrl-C stops it")[0]) // the first command with curl: user and URL
 	api, _, _ := strings.Cut(add[4], "/topics/")

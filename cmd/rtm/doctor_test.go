@@ -41,7 +41,7 @@ func TestDoctor(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx := t.Context()
 		t.Setenv("REDIS_ENV_KEY", "SOME_REDIS")
-		t.Setenv("SOME_REDIS", redis.PatientURL())
+		t.Setenv("SOME_REDIS", redis.URL)
 		t.Setenv("ROUTEMASTER_REDIS_NAMESPACE", "rm:")
 		status, stdout, stderr := runDoctor(t, ctx)
 		assert.Equal(t, app.ExitOK, status, stderr)
@@ -79,14 +79,14 @@ func TestDoctor(t *testing.T) {
 		assert.Equal(t, summary{Repairable: 2}, last.Summary)
 
 		t.Setenv("SOME_REDIS", "redis://127.0.0.1:1/0") // flags overrule it
-		status, stdout, stderr = runDoctor(t, ctx, "--fix", "--redis-url", redis.PatientURL(), "--namespace", "rm:")
+		status, stdout, stderr = runDoctor(t, ctx, "--fix", "--redis-url", redis.URL, "--namespace", "rm:")
 		assert.Equal(t, app.ExitOK, status, stderr)
 		assert.Contains(t, stdout, "subscriber:shop: is not in subscribers [added there]\n")
 		assert.Contains(t, stdout, "2 repaired, 0 that --fix repairs, 0 skipped.")
-		status, stdout, _ = runDoctor(t, ctx, "--fix", "--redis-url", redis.PatientURL())
+		status, stdout, _ = runDoctor(t, ctx, "--fix", "--redis-url", redis.URL)
 		assert.Equal(t, app.ExitOK, status)
 		assert.Contains(t, stdout, "1 subscribers", stdout)
-		status, stdout, _ = runDoctor(t, ctx, "--redis-url", redis.PatientURL(), "--namespace", "")
+		status, stdout, _ = runDoctor(t, ctx, "--redis-url", redis.URL, "--namespace", "")
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Contains(t, stdout, "rm:subscribers: is not a key of the layout")
 	})
@@ -128,14 +128,14 @@ func TestABusThatLosesItsDataSaysSo(t *testing.T) {
 	alarm(false)
 	require.NoError(t, b.redis.Raw.FlushAll(t.Context()).Err())
 	alarm(true)
-	status, stdout, _ := runDoctor(t, t.Context(), "--redis-url", b.redis.PatientURL())
+	status, stdout, _ := runDoctor(t, t.Context(), "--redis-url", b.redis.URL)
 	assert.Equal(t, app.ExitFailed, status)
 	assert.Contains(t, stdout, "bus: The keys of the bus were deleted from Redis. A process noticed it at 2")
-	status, stdout, stderr := runDoctor(t, t.Context(), "--redis-url", b.redis.PatientURL(), "--accept-loss")
+	status, stdout, stderr := runDoctor(t, t.Context(), "--redis-url", b.redis.URL, "--accept-loss")
 	assert.Equal(t, app.ExitOK, status, stderr)
 	assert.Contains(t, stdout, "bus: The keys of the bus were deleted from Redis. [acknowledged]\n")
 	alarm(false)
-	status, _, _ = runDoctor(t, t.Context(), "--redis-url", b.redis.PatientURL())
+	status, _, _ = runDoctor(t, t.Context(), "--redis-url", b.redis.URL)
 	assert.Equal(t, app.ExitOK, status)
 }
 
@@ -148,7 +148,7 @@ func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
 		redis.Raw.Set(ctx, "x\xff\u202e", "x", 0)
 		redis.Raw.Set(ctx, "größe", "x", 0)
 		redis.Raw.ZAdd(ctx, "batches:index", goredis.Z{Member: "\x1b]0;x\a"})
-		for _, args := range [][]string{{"--redis-url", redis.PatientURL()}, {"--redis-url", redis.PatientURL(), "--json"}} {
+		for _, args := range [][]string{{"--redis-url", redis.URL}, {"--redis-url", redis.URL, "--json"}} {
 			status, stdout, _ := runDoctor(t, ctx, args...)
 			assert.Equal(t, app.ExitFailed, status)
 			assert.NotContains(t, stdout, "\x1b")
@@ -177,7 +177,7 @@ func TestDoctorStopsInTheMiddle(t *testing.T) {
 		defer stop()
 		out := &interrupted{stop: stop}
 		var stderr bytes.Buffer
-		assert.Equal(t, app.ExitFailed, run(ctx, []string{"doctor", "--fix", "--redis-url", redis.PatientURL()}, out, &stderr))
+		assert.Equal(t, app.ExitFailed, run(ctx, []string{"doctor", "--fix", "--redis-url", redis.URL}, out, &stderr))
 		assert.Equal(t, "rtm: stopped before the end; what was repaired stays so\n", stderr.String())
 		repaired := int(redis.Raw.SCard(t.Context(), "topics").Val())
 		assert.Positive(t, repaired)
@@ -185,7 +185,7 @@ func TestDoctorStopsInTheMiddle(t *testing.T) {
 		assert.Equal(t, repaired, strings.Count(out.String(), "[added there]\n"), "every repair is reported")
 		assert.NotContains(t, out.String(), "Read ")
 
-		status, stdout, _ := runDoctor(t, t.Context(), "--fix", "--redis-url", redis.PatientURL())
+		status, stdout, _ := runDoctor(t, t.Context(), "--fix", "--redis-url", redis.URL)
 		assert.Equal(t, app.ExitOK, status)
 		assert.Contains(t, stdout, fmt.Sprintf(": %d repaired, 0 that --fix repairs, 0 skipped.", all-repaired))
 	})
@@ -206,7 +206,7 @@ func TestDoctorRefusesACluster(t *testing.T) {
 	redis := rdbtest.ClusterNode(t)
 	redis.Raw.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	for _, args := range [][]string{nil, {"--fix"}} {
-		status, stdout, stderr := runDoctor(t, t.Context(), append(args, "--redis-url", redis.PatientURL())...)
+		status, stdout, stderr := runDoctor(t, t.Context(), append(args, "--redis-url", redis.URL)...)
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Empty(t, stdout)
 		assert.Equal(t, "rtm: this Redis is a node of a Redis Cluster: give the URL of the cluster, like redis+cluster://host:7000,host:7001\n", stderr)
@@ -306,7 +306,7 @@ func TestDoctorWithoutRedis(t *testing.T) {
 func TestDoctorReportsFailingSubscribers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx := t.Context()
-		t.Setenv("ROUTEMASTER_REDIS_URL", redis.PatientURL())
+		t.Setenv("ROUTEMASTER_REDIS_URL", redis.URL)
 		for i, want := range []string{"all is in order.\n1 subscriber is failing; `rtm top` shows which.\n", "all is in order.\n2 subscribers are failing; `rtm top` shows which.\n"} {
 			token := fmt.Sprintf("shop--%d", i)
 			redis.Raw.SAdd(ctx, "subscribers", token)

@@ -28,7 +28,7 @@ type shell struct {
 }
 
 func newShell(t *testing.T, b *testBus) *shell {
-	return &shell{b, installRtm(t), b.redis.PatientURL()}
+	return &shell{b, installRtm(t), b.redis.URL}
 }
 
 // run cuts the command out of a text that begins as given, replaces placeholders, and runs it.
@@ -131,14 +131,14 @@ func TestHintsOfMovesRun(t *testing.T) {
 	require.NoError(t, err)
 
 	back := func() string {
-		status, _, said := runMigrate(t, "--back", "--redis-url", b.redis.PatientURL())
+		status, _, said := runMigrate(t, "--back", "--redis-url", b.redis.URL)
 		require.Equal(t, app.ExitFailed, status)
 		assert.NotContains(t, said, shop)
 		assert.NotContains(t, said, rotated.Token)
 		return said
 	}
 	move := func() string {
-		status, _, said := runMove(t.Context(), "--from", b.redis.PatientURL(), "--to", b.redis.PatientURL(), "--to-namespace", "there:")
+		status, _, said := runMove(t.Context(), "--from", b.redis.URL, "--to", b.redis.URL, "--to-namespace", "there:")
 		require.Equal(t, app.ExitFailed, status)
 		assert.NotContains(t, said, shop)
 		assert.NotContains(t, said, rotated.Token)
@@ -158,6 +158,6 @@ func TestHintsOfMovesRun(t *testing.T) {
 	require.Len(t, tokens, 1)
 	assert.Equal(t, rotated.Token, tokens[0].Token)
 	s.run(t, rootKey, move(), "job type del")
-	status, _, said := runMove(t.Context(), "--from", b.redis.PatientURL(), "--to", b.redis.PatientURL(), "--to-namespace", "there:")
+	status, _, said := runMove(t.Context(), "--from", b.redis.URL, "--to", b.redis.URL, "--to-namespace", "there:")
 	assert.Equal(t, exitNotOver, status, said)
 }

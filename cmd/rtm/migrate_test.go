@@ -51,7 +51,7 @@ func runMigrate(t *testing.T, args ...string) (status int, stdout, stderr string
 func TestMigrate(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		t.Setenv("REDIS_ENV_KEY", "SOME_REDIS")
-		t.Setenv("SOME_REDIS", redis.PatientURL())
+		t.Setenv("SOME_REDIS", redis.URL)
 		t.Setenv("ROUTEMASTER_REDIS_NAMESPACE", "rm:")
 		const bid, alien = "RUBYRUBYRUBYRUBYRUBY", "AAAABBBBCCCCDDDDEEEE"
 		status, stdout, stderr := runMigrate(t)
@@ -88,7 +88,7 @@ func TestMigrate(t *testing.T) {
 		assert.Contains(t, stdout, "Read 1 batches, 1 jobs, 1 subscribers and 0 topics")
 
 		t.Setenv("SOME_REDIS", "redis://127.0.0.1:1/0") // flags overrule it
-		status, stdout, stderr = runMigrate(t, "--back", "--apply", "--redis-url", redis.PatientURL(), "--namespace", "rm:")
+		status, stdout, stderr = runMigrate(t, "--back", "--apply", "--redis-url", redis.URL, "--namespace", "rm:")
 		assert.Equal(t, app.ExitOK, status, stderr)
 		assert.Contains(t, stdout, "Moved 1 batches with 2 events")
 		assert.EqualValues(t, 5, redis.Raw.LLen(t.Context(), "rm:batches:"+bid).Val())
@@ -102,7 +102,7 @@ func TestMigrateReportsWhatIsLeftAsJSON(t *testing.T) {
 		const bid = "RUBYRUBYRUBYRUBYRUBY"
 		leaveBatch(t, redis, "", bid)
 		redis.Raw.RPush(t.Context(), "batches:"+bid, "\x92\xa3\x1b[2\x80")
-		status, stdout, _ := runMigrate(t, "--json", "--redis-url", redis.PatientURL(), "--namespace", "")
+		status, stdout, _ := runMigrate(t, "--json", "--redis-url", redis.URL, "--namespace", "")
 		assert.Equal(t, app.ExitFailed, status)
 		first, _, _ := strings.Cut(stdout, "\n")
 		var left unmoved
@@ -110,10 +110,10 @@ func TestMigrateReportsWhatIsLeftAsJSON(t *testing.T) {
 		assert.Equal(t, "batches:"+bid, left.Key)
 		assert.Equal(t, "refused", left.State)
 		assert.Contains(t, left.Reason, "its element 5, counted from 0, cannot be read")
-		_, text, _ := runMigrate(t, "--redis-url", redis.PatientURL(), "--namespace", "")
+		_, text, _ := runMigrate(t, "--redis-url", redis.URL, "--namespace", "")
 		assert.NotContains(t, text+stdout, "\x1b")
 		assert.NotContains(t, text+stdout, shop)
-		status, stdout, _ = runMigrate(t, "--unreadable", "--apply", "--redis-url", redis.PatientURL(), "--namespace", "")
+		status, stdout, _ = runMigrate(t, "--unreadable", "--apply", "--redis-url", redis.URL, "--namespace", "")
 		assert.Equal(t, app.ExitOK, status)
 		assert.Contains(t, stdout, "Moved 1 batches with 3 events")
 	})
@@ -134,13 +134,13 @@ func TestMigrateStopsInTheMiddle(t *testing.T) {
 	defer stop()
 	out := &interrupted{stop: stop}
 	var stderr bytes.Buffer
-	assert.Equal(t, app.ExitFailed, run(ctx, []string{"migrate", "--apply", "--redis-url", redis.PatientURL(), "--namespace", ""}, out, &stderr))
+	assert.Equal(t, app.ExitFailed, run(ctx, []string{"migrate", "--apply", "--redis-url", redis.URL, "--namespace", ""}, out, &stderr))
 	assert.Regexp(t, `^rtm: stopped before the end, with \d+ batches moved; run it again to go on\n$`, stderr.String())
 	left := len(redis.Raw.Keys(t.Context(), "batches:RUBY*").Val())
 	assert.Positive(t, left)
 	assert.Len(t, redis.Raw.Keys(t.Context(), "batch:RUBY*").Val(), all-left)
 
-	_, stdout, _ := runMigrate(t, "--apply", "--redis-url", redis.PatientURL(), "--namespace", "")
+	_, stdout, _ := runMigrate(t, "--apply", "--redis-url", redis.URL, "--namespace", "")
 	assert.Contains(t, stdout, fmt.Sprintf("Moved %d batches with %d events", left, 2*left))
 	assert.Len(t, redis.Raw.Keys(t.Context(), "batch:RUBY*").Val(), all)
 }

@@ -41,7 +41,7 @@ func TestMove(t *testing.T) {
 		ctx, to := t.Context(), rdbtest.Embedded(t)
 		waitingBus(t, from)
 		on := func(args ...string) []string {
-			return append(args, "--from", from.PatientURL(), "--to", to.URL)
+			return append(args, "--from", from.URL, "--to", to.URL)
 		}
 		status, stdout, stderr := runMove(ctx, on()...)
 		assert.Equal(t, exitNotOver, status)

@@ -134,7 +134,7 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 
 func TestATestEventSaysThatNoWorkerRuns(t *testing.T) {
 	config, err := app.LoadConfig(func(name string) string {
-		return map[string]string{"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": rdbtest.Real(t).PatientURL(), "FORCE_SSL": "no"}[name]
+		return map[string]string{"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": rdbtest.Real(t).URL, "FORCE_SSL": "no"}[name]
 	})
 	require.NoError(t, err)
 	b := &testBus{}

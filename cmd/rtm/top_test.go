@@ -28,7 +28,7 @@ func TestTopOfABus(t *testing.T) {
 	redis := rdbtest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",
+			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",
 			"ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "4",
 			"ROUTEMASTER_COUNTER_FLUSH_INTERVAL": "1",
 			// The failing subscriber is retried often, so that each sample includes a failed delivery,

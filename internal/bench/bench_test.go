@@ -216,7 +216,7 @@ func TestARemoteBus(t *testing.T) {
 	redis := rdbtest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": "the-root-key", "ROUTEMASTER_CLIENTS": "bench--1", "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no",
+			"ROUTEMASTER_ROOT_KEY": "the-root-key", "ROUTEMASTER_CLIENTS": "bench--1", "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no",
 			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
 		}[name]
 	})

@@ -35,7 +35,7 @@ type frozen struct {
 func freeze(t *testing.T, adjust ...func(*rdb.Options)) *frozen {
 	t.Helper()
 	f := &frozen{server: rdbtest.Real(t)}
-	f.Group = f.server.Open(t, append(adjust, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })...).Partition("").NewGroup()
+	f.Group = f.server.Open(t, adjust...).Partition("").NewGroup()
 	require.NoError(t, f.Run(t.Context(), increment).Err(), "it is connected")
 	f.server.Freeze(t)
 	f.done.Go(func() { f.Run(t.Context(), increment) })

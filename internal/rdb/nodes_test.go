@@ -98,7 +98,7 @@ func TestPartitionsOnACluster(t *testing.T) {
 		assert.True(t, confirming[1].Change(ctx, change).Changed)
 	})
 	t.Run("what got no answer is sent once", func(t *testing.T) {
-		hasty := c.Open(t, func(o *rdb.Options) { o.URL = strings.Replace(o.URL, "?", "?read_timeout=100ms&", 1) }).Partitions("", masters)
+		hasty := c.Open(t, func(o *rdb.Options) { o.URL += "&read_timeout=100ms" }).Partitions("", masters)
 		for _, send := range []func() error{
 			func() error { return hasty[2].Run(ctx, increment).Err() },
 			func() error { return hasty[2].Incr(ctx, hasty[2].Namespace()+"count").Err() },

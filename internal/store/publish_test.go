@@ -60,7 +60,6 @@ func TestAPublishThatFailsWritesNothing(t *testing.T) {
 // more is refused, and changes nothing, even the topic's publisher.
 func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
 	server := rdbtest.Real(t)
-	server.URL = server.PatientURL() // the step is the longest there is
 	f := newFixture(t, server)
 	ctx := t.Context()
 	event := storetest.Packed(t, "widgets", 1)

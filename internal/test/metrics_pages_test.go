@@ -295,6 +295,7 @@ func TestBacklogsAreMeasured(t *testing.T) {
 // TestAScrapeWorksWithoutRedis freezes Redis.
 func TestAScrapeWorksWithoutRedis(t *testing.T) {
 	redis := rdbtest.Real(t)
+	redis.URL = rdbtest.Hurried(redis.URL)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
 	redis.Freeze(t)

@@ -34,6 +34,7 @@ func TestTheBusSurvivesOutagesOfRedis(t *testing.T) {
 	} {
 		t.Run(outage.name, func(t *testing.T) {
 			redis := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
+			redis.URL = rdbtest.Hurried(redis.URL)
 			b := bustest.Start(t, redis)
 			publisher := b.AddClient("publisher")
 			sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))

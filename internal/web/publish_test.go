@@ -197,7 +197,6 @@ func TestTheTTLOfAnIdempotencyKey(t *testing.T) {
 // who are at home where it is published: a relay to others would carry fewer events at a time.
 func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	redis := rdbtest.Real(t)
-	redis.URL = redis.PatientURL() // the last step is nearly the longest there is
 	a := newAPI(t, redis)
 	token := func(n int) bus.Token { return bus.Token("s--" + strconv.Itoa(n)) }
 	subscribe := func(token bus.Token) {

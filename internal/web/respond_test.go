@@ -58,6 +58,7 @@ func TestRedisAwayIs503(t *testing.T) {
 func TestAHangingRedisHoldsUpRequestsTogetherNotInTurn(t *testing.T) {
 	t.Parallel()
 	redis := rdbtest.Real(t)
+	redis.URL = rdbtest.Hurried(redis.URL)
 	a := newAPI(t, redis)
 	redis.Freeze(t)
 	began := time.Now()

@@ -333,6 +333,7 @@ func TestStopsWhileRedisIsUnavailable(t *testing.T) {
 func TestStopsWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)
+	server.URL = rdbtest.Hurried(server.URL)
 	st := storetest.Open(t, server)
 	started, finish := make(chan int, 1), make(chan struct{})
 	log, stop := start(t, st, func(context.Context, *queue.Task) queue.Result {

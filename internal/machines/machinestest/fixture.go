@@ -64,7 +64,7 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 		ConnectTimeout: soon, Timeout: soon, MaxIdle: 4, UserAgent: "routemaster/test",
 	}, time.Now)
 	t.Cleanup(client.Close)
-	f := Beside(t, rdb.Partitions{server.Open(t, server.Patiently).Partition(Namespace)}, client)
+	f := Beside(t, rdb.Partitions{server.Open(t).Partition(Namespace)}, client)
 	f.Server, f.Keys, f.Metrics = server, labelstore.Keys{Namespace: Namespace}, metrics.NewRegistry()
 	f.Recorder = telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
 	f.Configure(func(c *runner.Config) { c.Recorder = f.Recorder })

@@ -65,16 +65,16 @@ func Fewer(all int) int {
 	return all
 }
 
-// patiently, at the end of a URL, lets a connection be made even if the host stalls. On loopback a
-// missing server is refused at once, so no test waits for this long.
-const patiently = "?dial_timeout=30s"
+// A stall of the host is not taken for an outage of Redis: patiently, at the end of a URL, lets a
+// connection be made all the same, and readPatience an answer come. On loopback a missing server is
+// refused at once, so no test waits for this long.
+const (
+	readPatience = "&read_timeout=30s"
+	patiently    = "?dial_timeout=30s" + readPatience
+)
 
-// PatientURL is [Server.URL] for tests that do not freeze Redis: a stall of the host is not taken
-// for an outage of Redis.
-func (s *Server) PatientURL() string { return s.URL + "&read_timeout=30s" }
-
-// Patiently has [Server.Open] use [Server.PatientURL].
-func (s *Server) Patiently(o *rdb.Options) { o.URL = s.PatientURL() }
+// Hurried is a URL for tests that have the server not answer: clients wait as long as the bus does.
+func Hurried(url string) string { return strings.Replace(url, readPatience, "", 1) }
 
 // Embedded starts the embedded engine.
 func Embedded(t testing.TB) *Server {

@@ -132,7 +132,7 @@ func TestAwaitSaysThatRedisIsSilent(t *testing.T) {
 	server := rdbtest.Real(t)
 	var logged rdbtest.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))
-	redis := server.Open(t, func(o *rdb.Options) { o.Log = log })
+	redis := server.Open(t, func(o *rdb.Options) { o.URL, o.Log = rdbtest.Hurried(o.URL), log })
 	server.Freeze(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	awaited := make(chan error, 1)

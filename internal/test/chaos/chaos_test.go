@@ -49,7 +49,9 @@ func TestMain(m *testing.M) { bustest.Main(m, proxyGoroutines...) }
 // it does not determine how the processes then interleave.
 func TestChaos(t *testing.T) {
 	testChaos(t, func(c *chaos, _ uint64) place {
-		return &oneRedis{rdbtest.Real(c.t, "--appendonly", "yes", "--appendfsync", "always")}
+		server := rdbtest.Real(c.t, "--appendonly", "yes", "--appendfsync", "always")
+		server.URL = rdbtest.Hurried(server.URL)
+		return &oneRedis{server}
 	})
 }
 

@@ -85,6 +85,7 @@ func newCluster(c *chaos, seed uint64) *cluster {
 			"--appendonly", "yes", "--cluster-preferred-endpoint-type", "unknown-endpoint", "--cluster-allow-replica-migration", "no",
 		}
 	})
+	p.URL = rdbtest.Hurried(p.URL)
 	client := p.Open(c.t)
 	require.NoError(c.t, stores.Create(c.t.Context(), client, "", clusterPartitions))
 	p.parts = client.Partitions("", clusterPartitions)

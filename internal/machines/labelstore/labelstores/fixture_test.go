@@ -36,7 +36,7 @@ func newFixture(t testing.TB, partitions rdb.Partitions) *fixture {
 
 // newApart is one whose partitions are on a Redis of their own each.
 func newApart(t *testing.T) (*fixture, []*rdbtest.Server) {
-	stores, servers := storetest.Apart(t, count)
+	stores, servers := storetest.Apart(t, count, func(o *rdb.Options) { o.URL = rdbtest.Hurried(o.URL) })
 	var partitions rdb.Partitions
 	for _, st := range stores {
 		partitions = append(partitions, st.Partition())
@@ -47,7 +47,7 @@ func newApart(t *testing.T) (*fixture, []*rdbtest.Server) {
 func each(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server.Open(t, server.Patiently).Partitions(machinestest.Namespace, count))
+		f := newFixture(t, server.Open(t).Partitions(machinestest.Namespace, count))
 		f.Server = server
 		test(t, f)
 		f.RequireSound(t)
