@@ -270,9 +270,12 @@ func someOf(redis *rdb.Client, namespace string, count int) rdb.Partitions {
 	if count == 0 {
 		return nil
 	}
-	all := redis.Partitions(namespace, count)
 	if count == DefaultPartitions {
-		return all
+		return redis.Partitions(namespace, count)
 	}
-	return rdb.Partitions{all[0], all[count/2], all[count-1]}
+	var some rdb.Partitions
+	for _, number := range []int{0, count / 2, count - 1} {
+		some = append(some, redis.PartitionOf(namespace, rdb.Number(number), count))
+	}
+	return some
 }
