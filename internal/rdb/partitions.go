@@ -26,13 +26,13 @@ const MaxPartitions = 100
 func (c *Client) Partitions(namespace string, count int) Partitions {
 	all := make(Partitions, count)
 	for i := range all {
-		all[i] = c.PartitionOf(namespace, Number(i), count)
+		all[i] = c.NumberedPartition(namespace, Number(i), count)
 	}
 	return all
 }
 
-// PartitionOf opens one of the partitions of a bus, of which there are so many.
-func (c *Client) PartitionOf(namespace string, number Number, count int) *Partition {
+// NumberedPartition opens one of the partitions of a bus, of which there are so many.
+func (c *Client) NumberedPartition(namespace string, number Number, count int) *Partition {
 	return c.open(namespace+"{"+slots.Tag(int(number), count)+"}:", number, count)
 }
 

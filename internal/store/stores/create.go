@@ -275,7 +275,7 @@ func someOf(redis *rdb.Client, namespace string, count int) rdb.Partitions {
 	}
 	var some rdb.Partitions
 	for _, number := range []int{0, count / 2, count - 1} {
-		some = append(some, redis.PartitionOf(namespace, rdb.Number(number), count))
+		some = append(some, redis.NumberedPartition(namespace, rdb.Number(number), count))
 	}
 	return some
 }
