@@ -175,12 +175,9 @@ func TestAKilledLoadIsFinishedByASecondRun(t *testing.T) {
 // soon as that has come. It has reached the bus if it is to be stored, so that only the answer is
 // lost.
 func (b *testBus) stuckAt(t *testing.T, request int64, stored bool) (proxyURL string, reached <-chan struct{}) {
-	base, err := url.Parse(b.url)
-	require.NoError(t, err)
 	var requests atomic.Int64
 	came := make(chan struct{})
-	toBus := httputil.NewSingleHostReverseProxy(base)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxyURL = b.front(t, func(w http.ResponseWriter, r *http.Request, toBus http.Handler) {
 		n := requests.Add(1)
 		switch {
 		case n < request:
@@ -195,9 +192,19 @@ func (b *testBus) stuckAt(t *testing.T, request int64, stored bool) (proxyURL st
 			close(came)
 		}
 		hang(w, r)
-	}))
+	})
+	return proxyURL, came
+}
+
+// front is a proxy of the bus that has each request handled, which may hand it on.
+func (b *testBus) front(t *testing.T, handle func(w http.ResponseWriter, r *http.Request, toBus http.Handler)) (proxyURL string) {
+	t.Helper()
+	base, err := url.Parse(b.url)
+	require.NoError(t, err)
+	toBus := httputil.NewSingleHostReverseProxy(base)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(w, r, toBus) }))
 	t.Cleanup(proxy.Close)
-	return proxy.URL, came
+	return proxy.URL
 }
 
 // counted is how many events the bus has received.

@@ -6,9 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -51,17 +48,12 @@ func TestTailEndsOnSignalsAndWhenNobodyReads(t *testing.T) {
 
 func TestASecondCtrlCEndsATailAtOnce(t *testing.T) {
 	b := startTailBus(t)
-	bus, err := url.Parse(b.url)
-	require.NoError(t, err)
-	toBus := httputil.NewSingleHostReverseProxy(bus)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	b.url = b.front(t, func(w http.ResponseWriter, r *http.Request, toBus http.Handler) {
 		if r.Method == http.MethodDelete { // it unsubscribes
 			hang(w, r)
 		}
 		toBus.ServeHTTP(w, r)
-	}))
-	defer proxy.Close()
-	b.url = proxy.URL
+	})
 	command, _ := tailProcess(t, b, rootKey, io.Discard, "widgets")
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()

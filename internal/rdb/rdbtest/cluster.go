@@ -120,12 +120,9 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 		doOn(t, replica.Server, "cluster", "replicate", c.Nodes[i%masters].id)
 	}
 	c.requireOnEach(t, "the cluster is not complete", func(node *Node) bool {
-		ranges, _ := cluster.Ranges(t.Context(), node.Raw)
-		return countReplicated(ranges) == o.Replicas*slots.Count && strings.Contains(doOn(t, node.Server, "cluster", "info").(string), "cluster_state:ok\r\n")
+		_, err := node.serves(t.Context(), o.Replicas)
+		return err == nil
 	})
-	for _, replica := range c.Nodes[masters:] {
-		requireFollows(t, replica.processes[0])
-	}
 	for _, node := range c.Nodes {
 		timeout := strconv.FormatInt(nodeTimeout.Milliseconds(), 10)
 		require.NoError(t, node.Raw.ConfigSet(t.Context(), "cluster-node-timeout", timeout).Err())

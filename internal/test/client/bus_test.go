@@ -23,7 +23,7 @@ const rootKey = "a-long-enough-secret"
 // TestOnABus calls everything, on a bus.
 func TestOnABus(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		bus := bustest.Start(t, redis, func(c *app.Config) { c.RedisURL, c.RootKey = redis.URL, rootKey })
+		bus := bustest.Start(t, redis, func(c *app.Config) { c.RootKey = rootKey })
 		ctx, url := t.Context(), bus.API
 		root := connect(t, url, rootKey)
 		require.NoError(t, root.Pulse(ctx))
