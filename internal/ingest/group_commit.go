@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/groupcommit"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
 // limits bound what waits for a group commit, and one commit. Its units are events.
-var limits = groupcommit.Limits{Waiting: 4096, WaitingBytes: 16 << 20, Units: 2000, Bytes: 1 << 20}
+var limits = rdb.CommitLimits{Waiting: 4096, WaitingBytes: 16 << 20, Units: 2000, Bytes: 1 << 20}
 
 // maxGroupEvents bounds how long one script keeps Redis from serving others: its time is
 // proportional to events times subscribers.
@@ -18,7 +18,7 @@ const maxGroupEvents = 100
 // request is the publication of one call.
 type request struct {
 	publication store.Publication
-	size        groupcommit.Size
+	size        rdb.CommitSize
 	// traceparent is of the request's span, empty if it is not traced.
 	traceparent string
 	// err is the result. Until the request is committed, and if the store panics, it is
@@ -27,7 +27,7 @@ type request struct {
 }
 
 func newRequest(p store.Publication) *request {
-	r := &request{publication: p, size: groupcommit.Size{Units: len(p.Events)}, err: bus.ErrUnavailable}
+	r := &request{publication: p, size: rdb.CommitSize{Units: len(p.Events)}, err: bus.ErrUnavailable}
 	for _, event := range p.Events {
 		r.size.Bytes += len(event)
 	}

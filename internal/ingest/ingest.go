@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/groupcommit"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
@@ -31,7 +31,7 @@ type Ingest struct {
 type home struct {
 	store   *store.Store
 	options Options
-	queue   *groupcommit.Queue[*request]
+	queue   *rdb.CommitQueue[*request]
 }
 
 // Options say how to publish.
@@ -52,7 +52,7 @@ func New(all *stores.Stores, options Options) *Ingest {
 	i := &Ingest{stores: all}
 	for _, st := range all.All() {
 		h := &home{store: st, options: options}
-		h.queue = groupcommit.New(limits, h.commit)
+		h.queue = rdb.NewCommitQueue(limits, h.commit)
 		i.homes = append(i.homes, h)
 	}
 	return i
@@ -77,7 +77,7 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 	if h.options.Tracer != nil {
 		r.traceparent = tracing.Traceparent(ctx)
 	}
-	if err := h.queue.Do(ctx, r, r.size); errors.Is(err, groupcommit.ErrFull) {
+	if err := h.queue.Do(ctx, r, r.size); errors.Is(err, rdb.ErrFull) {
 		return bus.ErrOverloaded
 	} else if err != nil {
 		return err

@@ -8,8 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-
-	"routemaster/internal/rdb/source"
 )
 
 // Options say which Redis to use, and how.
@@ -49,7 +47,7 @@ type Client struct {
 func Open(o Options) (*Client, error) {
 	// The library would log every failed try; the connection state logs each change once.
 	logging.Disable()
-	from, err := source.Open(o.URL, o.Connections)
+	from, err := openSource(o.URL, o.Connections)
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
@@ -67,7 +65,7 @@ func Open(o Options) (*Client, error) {
 //
 //go:noinline
 func CheckURL(url string) error {
-	_, err := source.Parse(url)
+	_, err := parseSource(url)
 	return err
 }
 
@@ -75,7 +73,7 @@ func CheckURL(url string) error {
 //
 //go:noinline
 func IsClusterURL(url string) bool {
-	from, err := source.Parse(url)
+	from, err := parseSource(url)
 	return err == nil && from.Nodes != nil
 }
 
@@ -84,7 +82,7 @@ func IsClusterURL(url string) bool {
 //
 //go:noinline
 func Passwords(url string) []string {
-	from, err := source.Parse(url)
+	from, err := parseSource(url)
 	if err != nil {
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb/state"
 )
 
 // confirmTimeout bounds how long the replicas may take.
@@ -37,8 +36,8 @@ func (p *Partition) confirmed(cmds []*redis.Cmd) error {
 		return fmt.Errorf("%w: unconfirmed: %w", bus.ErrUnavailable, err)
 	}
 	if replicas < p.client.minReplicas {
-		p.state.Observe(state.ErrUnconfirmed)
-		return state.ErrUnconfirmed
+		p.state.Observe(ErrUnconfirmed)
+		return ErrUnconfirmed
 	}
 	return nil
 }

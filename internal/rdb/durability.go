@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"routemaster/internal/rdb/state"
 )
 
 // Risks says in sentences what would be lost if the Redis that has the partition crashed, or was
@@ -14,7 +12,7 @@ import (
 // embedded engine has none. It fails with [bus.ErrUnavailable].
 func (p *Partition) Risks(ctx context.Context) (risks []string, err error) {
 	info, err := p.info(ctx, "default")
-	if HasCode(err, "NOPERM") || state.Mentions(err, "unknown command") {
+	if HasCode(err, "NOPERM") || mentions(err, "unknown command") {
 		return []string{unchecked}, nil
 	}
 	if errors.Is(err, errNoInfo) {

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb/state"
 )
 
 // Nil is the error of a command or script that Redis answered with nothing.
@@ -16,30 +15,22 @@ const Nil = redis.Nil
 
 // Answered reports whether Redis worked and answered the call that returned err: it succeeded, or
 // failed by itself, as a command on a key of another type does. Other error replies are refusals.
-func Answered(err error) bool { return state.Classify(err) == state.Answered }
-
-// HasCode reports whether err is an error that Redis answered with, which begins with a code, such
-// as NOSCRIPT.
-func HasCode(err error, code string) bool { return state.HasCode(err, code) }
-
-// Refusal returns the code with which Redis refused a call, such as READONLY, or all that it said
-// if the code is not known; empty if it did not.
-func Refusal(err error) string { return state.Refusal(err) }
+func Answered(err error) bool { return classify(err) == answered }
 
 // IsHeld reports whether a call was refused because its partition is held, has come back without
 // its keys, or is on its way to another node.
-func IsHeld(err error) bool { return state.Classify(err) == state.Held }
+func IsHeld(err error) bool { return classify(err) == held }
 
 // Lacks reports whether err says that this Redis, or the proxy before it, does not know a command,
 // or does not allow it to this user.
-func Lacks(err error) bool { return HasCode(err, "NOPERM") || state.Unknown(err) }
+func Lacks(err error) bool { return HasCode(err, "NOPERM") || isUnknownCommand(err) }
 
 // IsWrongType reports whether a key of another type refused a call, perhaps within a script, where
 // engines put the code into a sentence.
-func IsWrongType(err error) bool { return state.Mentions(err, "WRONGTYPE ") }
+func IsWrongType(err error) bool { return mentions(err, "WRONGTYPE ") }
 
 // isFull reports whether Redis refused a call because it has no memory left.
-func isFull(err error) bool { return state.Mentions(err, "OOM") }
+func isFull(err error) bool { return mentions(err, "OOM") }
 
 // Wrap says what failed, and marks the errors of a Redis that is unavailable or refuses calls with
 // [bus.ErrUnavailable]. It returns nil for [Nil].
@@ -52,10 +43,10 @@ func Wrap(what string, err error) error {
 	}
 	// A script that is missing though it was just loaded: Redis is being replaced. So it is where the
 	// connection was closed on our side, as at a failover, unless it was the caller who gave up.
-	class := state.Classify(err)
-	isClosed := class == state.Abandoned && !errors.Is(err, context.Canceled)
+	class := classify(err)
+	isClosed := class == abandoned && !errors.Is(err, context.Canceled)
 	switch {
-	case isClosed, class == state.Refused, class == state.Unavailable, class == state.Held, class == state.Moved, HasCode(err, "NOSCRIPT"):
+	case isClosed, class == refused, class == unavailable, class == held, class == moved, HasCode(err, "NOSCRIPT"):
 		return fmt.Errorf("%s: %w: %w", what, bus.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)

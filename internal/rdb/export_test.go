@@ -18,3 +18,8 @@ func (g *Group) Waiting() (callers int) {
 func (g *Group) Late(ctx context.Context, script *Script) error {
 	return g.run(ctx, []*groupCall{{call: script.Call()}})
 }
+
+// ClusterClient and NewClusterClient are how partitions are found.
+type ClusterClient = clusterClient
+
+var NewClusterClient = newClusterClient

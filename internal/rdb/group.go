@@ -10,13 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/groupcommit"
 )
 
 // groupLimits bound each queue of a [Group]. A caller waits for the scripts of all others that are
 // sent together, and all of them have the time of one call. So there are few, and one with many
 // arguments counts as several: a unit has up to argumentsOfUnit.
-var groupLimits = groupcommit.Limits{Waiting: 2048, WaitingBytes: 8 << 20, Units: 32, Bytes: 1 << 20}
+var groupLimits = CommitLimits{Waiting: 2048, WaitingBytes: 8 << 20, Units: 32, Bytes: 1 << 20}
 
 const argumentsOfUnit = 64
 
@@ -31,7 +30,7 @@ type Group struct {
 	partition *Partition
 	// queues get calls in turn: with one alone, Redis has nothing to do while callers are woken and
 	// the next come.
-	queues [2]*groupcommit.Queue[*groupCall]
+	queues [2]*CommitQueue[*groupCall]
 	calls  atomic.Uint32
 }
 
@@ -47,7 +46,7 @@ type groupCall struct {
 func (p *Partition) NewGroup() *Group {
 	g := &Group{partition: p}
 	for i := range g.queues {
-		g.queues[i] = groupcommit.New(groupLimits, g.run)
+		g.queues[i] = NewCommitQueue(groupLimits, g.run)
 	}
 	return g
 }
@@ -72,7 +71,7 @@ func (g *Group) Change(ctx context.Context, script *Script, args ...any) Change 
 }
 
 func (g *Group) do(ctx context.Context, c *groupCall) error {
-	size := groupcommit.Size{Units: 1 + len(c.call.args)/argumentsOfUnit}
+	size := CommitSize{Units: 1 + len(c.call.args)/argumentsOfUnit}
 	for _, arg := range c.call.args {
 		switch arg := arg.(type) {
 		case string:
@@ -83,7 +82,7 @@ func (g *Group) do(ctx context.Context, c *groupCall) error {
 	}
 	err := g.queues[g.calls.Add(1)%uint32(len(g.queues))].Do(ctx, c, size)
 	switch {
-	case errors.Is(err, groupcommit.ErrFull):
+	case errors.Is(err, ErrFull):
 		return errOverloaded
 	case err == nil && c.cmd == nil: // somebody else's commit panicked
 		return bus.ErrUnavailable

@@ -4,43 +4,38 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"routemaster/internal/rdb/cluster"
-	"routemaster/internal/rdb/slots"
-	"routemaster/internal/rdb/source"
-	"routemaster/internal/rdb/state"
 )
 
 // nodes are those of a cluster. All keys of a partition are in one slot, so all that is asked of it
 // goes to one node at a time.
 type nodes struct {
-	source  source.Source
+	source  source
 	log     *slog.Logger
-	cluster *cluster.Cluster
+	cluster *clusterClient
 }
 
-func newNodes(from source.Source, log *slog.Logger) *nodes {
-	return &nodes{from, log, cluster.New(from.Nodes, from.ConnectTo)}
+func newNodes(from source, log *slog.Logger) *nodes {
+	return &nodes{from, log, newClusterClient(from.Nodes, from.ConnectTo)}
 }
 
 // open returns a client without connections, from which a hook sends all to the node that has the
 // partition. Whether a partition is there does not depend on others: each has a state of its own.
-func (n *nodes) open(namespace, partition string) (library, *state.Connection) {
-	state := state.New(n.log.With("partition", partition))
+func (n *nodes) open(namespace, partition string) (library, *connectionState) {
+	state := newConnectionState(n.log.With("partition", partition))
 	db := n.source.ConnectNowhere()
 	db.AddHook(state)
-	db.AddHook(n.cluster.Forward(slots.Of(namespace)))
+	db.AddHook(n.cluster.Forward(SlotOf(namespace)))
 	return db, state
 }
 
-func (n *nodes) connect(namespace string, longest time.Duration, state *state.Connection) library {
+func (n *nodes) connect(namespace string, longest time.Duration, state *connectionState) library {
 	db := n.source.ConnectWaiter(longest)
 	db.AddHook(state)
-	db.AddHook(n.cluster.Dial(slots.Of(namespace)))
+	db.AddHook(n.cluster.Dial(SlotOf(namespace)))
 	return db
 }
 
-func (n *nodes) where(namespace string) string { return n.cluster.AddressOf(slots.Of(namespace)) }
+func (n *nodes) where(namespace string) string { return n.cluster.AddressOf(SlotOf(namespace)) }
 
 func (n *nodes) ping(ctx context.Context) error { return n.cluster.Ping(ctx) }
 

@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"routemaster/internal/rdb/slots"
-	"routemaster/internal/rdb/state"
 )
 
 // Commands are Redis' commands: run at once, or gathered to be sent together. Their errors are
@@ -30,7 +27,7 @@ type Partition struct {
 	Commands
 	client    *Client
 	db        library
-	state     *state.Connection
+	state     *connectionState
 	namespace string
 	// number is that of the partition, of so many; of none if the bus has no partitions.
 	number Number
@@ -77,7 +74,7 @@ func (p *Partition) Number() Number { return p.number }
 
 // Owns is whether a topic is published in the partition, or it has a subscriber, by token, or a job
 // type: all are spread alike.
-func (p *Partition) Owns(name string) bool { return int(p.number) == slots.PartitionOf(name, p.of) }
+func (p *Partition) Owns(name string) bool { return int(p.number) == PartitionOf(name, p.of) }
 
 // OwnName returns a name that the partition owns, and nothing for others: lists leave those out.
 func (p *Partition) OwnName(name string) string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb/slots"
 )
 
 // Partitions are all of a bus, by number. Each has one slot of a cluster, and different ones are on
@@ -33,7 +32,7 @@ func (c *Client) Partitions(namespace string, count int) Partitions {
 
 // NumberedPartition opens one of the partitions of a bus, of which there are so many.
 func (c *Client) NumberedPartition(namespace string, number Number, count int) *Partition {
-	return c.open(namespace+"{"+slots.Tag(int(number), count)+"}:", number, count)
+	return c.open(namespace+"{"+SlotTag(int(number), count)+"}:", number, count)
 }
 
 // At is where a key is that is of no partition.
@@ -51,7 +50,7 @@ func (all Partitions) OfJobs(typeName string) *Partition { return all.of(typeNam
 // OfLabel is the partition that has all of a label, of the id machine/label.
 func (all Partitions) OfLabel(id string) *Partition { return all.of(id) }
 
-func (all Partitions) of(name string) *Partition { return all[slots.PartitionOf(name, len(all))] }
+func (all Partitions) of(name string) *Partition { return all[PartitionOf(name, len(all))] }
 
 // PartitionKey is the key, behind the namespace, of a partition that is to be used: a string, its
 // number and how many there are, such as 7/12.

@@ -4,18 +4,15 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"routemaster/internal/rdb/source"
-	"routemaster/internal/rdb/state"
 )
 
 // place is where partitions are: one Redis, or the nodes of a cluster.
 type place interface {
 	// open returns what reads and writes a partition, and whether that is there. Partition is how the
 	// log calls it.
-	open(namespace, partition string) (library, *state.Connection)
+	open(namespace, partition string) (library, *connectionState)
 	// connect makes a connection of its own to a partition, on which Redis takes longest at most.
-	connect(namespace string, longest time.Duration, state *state.Connection) library
+	connect(namespace string, longest time.Duration, state *connectionState) library
 	// where tells apart the Redis servers that a partition may be on.
 	where(namespace string) string
 	ping(ctx context.Context) error
@@ -24,20 +21,20 @@ type place interface {
 
 // single is one Redis, at an address or where sentinels say.
 type single struct {
-	source source.Source
+	source source
 	db     library
-	state  *state.Connection
+	state  *connectionState
 }
 
-func newSingle(from source.Source, log *slog.Logger) *single {
-	s := &single{source: from, db: from.Connect(), state: state.New(log)}
+func newSingle(from source, log *slog.Logger) *single {
+	s := &single{source: from, db: from.Connect(), state: newConnectionState(log)}
 	s.db.AddHook(s.state)
 	return s
 }
 
-func (s *single) open(_, _ string) (library, *state.Connection) { return s.db, s.state }
+func (s *single) open(_, _ string) (library, *connectionState) { return s.db, s.state }
 
-func (s *single) connect(_ string, longest time.Duration, state *state.Connection) library {
+func (s *single) connect(_ string, longest time.Duration, state *connectionState) library {
 	db := s.source.ConnectWaiter(longest)
 	db.AddHook(state)
 	return db

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,10 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) {
+	logging.Disable() // the library would log every failed try
+	rdbtest.Main(m)
+}
 
 // increment counts its runs in a key.
 var increment = rdb.NewScript(nil, `return redis.call('INCR', ARGV[1] .. 'count')`)

@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-
-	"routemaster/internal/rdb/compose"
 )
 
 // Script is a Lua script. Its first argument is always the namespace of the partition it runs in.
@@ -31,7 +29,7 @@ func NewScript(library Library, entry string) *Script {
 }
 
 // source is what Redis is given.
-func (s *Script) source() string { return guard + compose.Script(strings.Join(s.library, ""), s.entry) }
+func (s *Script) source() string { return guard + ComposeScript(strings.Join(s.library, ""), s.entry) }
 
 // ReadLua reads lua/{name}.lua, of each name in turn, of a package's embedded files, for
 // [NewScript]. It panics if there is no such file, which is a programming error.

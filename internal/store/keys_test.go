@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb/compose"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
@@ -69,7 +69,7 @@ func TestKeysInLua(t *testing.T) {
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	for expression, key := range want {
-		source := compose.Script(strings.Join(store.Library, ""), "return "+expression)
+		source := rdb.ComposeScript(strings.Join(store.Library, ""), "return "+expression)
 		got, err := client.Eval(t.Context(), source, nil, "ns:").Text()
 		require.NoError(t, err, expression)
 		assert.Equal(t, key, got, expression)

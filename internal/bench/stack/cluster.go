@@ -10,7 +10,6 @@ import (
 
 	"routemaster/internal/bench/load"
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/slots"
 	"routemaster/internal/store/stores"
 )
 
@@ -54,7 +53,7 @@ func (s *Stack) startCluster(ctx context.Context) error {
 		}
 	}
 	for i, node := range s.nodes {
-		first, end := i*slots.Count/len(s.nodes), (i+1)*slots.Count/len(s.nodes)
+		first, end := i*rdb.SlotCount/len(s.nodes), (i+1)*rdb.SlotCount/len(s.nodes)
 		if err := node.ClusterAddSlotsRange(ctx, first, end-1).Err(); err != nil {
 			return fmt.Errorf("redis CLUSTER ADDSLOTS: %w", err)
 		}
@@ -83,7 +82,7 @@ func (s *Stack) awaitCluster(ctx context.Context) error {
 				return fmt.Errorf("redis CLUSTER INFO: %w", err)
 			}
 			if strings.Contains(info, all) && strings.Contains(info, "cluster_state:ok\r\n") &&
-				strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r\n", slots.Count)) {
+				strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r\n", rdb.SlotCount)) {
 				break
 			}
 			if err := load.Sleep(ctx, PollInterval); err != nil {

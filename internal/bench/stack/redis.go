@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/slots"
 )
 
 // RedisStats is what Redis holds and has done.
@@ -86,7 +85,7 @@ func (s *Stack) PackedSize(ctx context.Context, topic string) (int64, error) {
 
 // of is the partition that has a topic or a subscriber.
 func (s *Stack) of(name string) *rdb.Partition {
-	return s.partitions[slots.PartitionOf(name, len(s.partitions))]
+	return s.partitions[rdb.PartitionOf(name, len(s.partitions))]
 }
 
 // LeftOver counts the keys that must be gone once everything is delivered: those of batches and

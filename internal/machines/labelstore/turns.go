@@ -9,14 +9,14 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
-	"routemaster/internal/groupcommit"
 	"routemaster/internal/machines"
+	"routemaster/internal/rdb"
 )
 
 // turnLimits bound the changes of one label: how many may wait in a process, and how many are made
 // in one step, each of which has metadata of its own in the end. Their bytes are not counted here:
 // the bodies that they have come in are, by client, until they are made.
-var turnLimits = groupcommit.Limits{Waiting: 1024, WaitingBytes: 1, Units: 64, Bytes: 1}
+var turnLimits = rdb.CommitLimits{Waiting: 1024, WaitingBytes: 1, Units: 64, Bytes: 1}
 
 // maxContentionPause bounds the pause before a change is tried again that another process has got
 // ahead of.
@@ -48,7 +48,7 @@ type turns struct {
 
 // turn is the queue of one label. It is there while there are callers.
 type turn struct {
-	*groupcommit.Queue[*request]
+	*rdb.CommitQueue[*request]
 	callers int
 }
 
@@ -61,9 +61,9 @@ func newTurns(commit func(context.Context, labelID, []*request) error) *turns {
 func (t *turns) do(ctx context.Context, id labelID, r *request) error {
 	queue := t.join(id)
 	defer t.leave(id, queue)
-	err := queue.Do(ctx, r, groupcommit.Size{Units: 1})
+	err := queue.Do(ctx, r, rdb.CommitSize{Units: 1})
 	switch {
-	case errors.Is(err, groupcommit.ErrFull):
+	case errors.Is(err, rdb.ErrFull):
 		return machines.ErrContended
 	case err == nil && !r.done: // another's commit panicked
 		return bus.ErrUnavailable
@@ -76,7 +76,7 @@ func (t *turns) join(id labelID) *turn {
 	defer t.mu.Unlock()
 	queue := t.of[id]
 	if queue == nil {
-		queue = &turn{Queue: groupcommit.New(turnLimits, func(ctx context.Context, requests []*request) error {
+		queue = &turn{CommitQueue: rdb.NewCommitQueue(turnLimits, func(ctx context.Context, requests []*request) error {
 			return t.commit(ctx, id, requests)
 		})}
 		t.of[id] = queue

@@ -6,7 +6,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/byname"
 	"routemaster/internal/store"
 )
 
@@ -16,7 +15,7 @@ const topicsPerTrip = 500
 // readTopics reads the topics whose home the partition is, ordered by name.
 func (p *partition) readTopics(ctx context.Context, d *draft) error {
 	claimed := map[string]bus.Token{}
-	err := byname.Each(ctx, p.redis, p.keys.Topics(), byname.Range{}, topicsPerTrip, p.redis.OwnName, func(some []byname.Member) (int, error) {
+	err := rdb.EachByName(ctx, p.redis, p.keys.Topics(), rdb.NameRange{}, topicsPerTrip, p.redis.OwnName, func(some []rdb.NamedMember) (int, error) {
 		return len(some), p.readSomeTopics(ctx, some, d, claimed)
 	})
 	if err == nil {
@@ -34,7 +33,7 @@ func (p *partition) readTopics(ctx context.Context, d *draft) error {
 
 // readSomeTopics reads what each publish changes of topics, and notes in claimed the publishers
 // that are not known.
-func (p *partition) readSomeTopics(ctx context.Context, some []byname.Member, d *draft, claimed map[string]bus.Token) error {
+func (p *partition) readSomeTopics(ctx context.Context, some []rdb.NamedMember, d *draft, claimed map[string]bus.Token) error {
 	topics := make([]rdb.Reply[[]any], len(some))
 	err := p.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
 		for i, m := range some {

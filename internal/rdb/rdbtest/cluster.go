@@ -17,8 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/cluster"
-	"routemaster/internal/rdb/slots"
 )
 
 // clusterPortAbove is how much above its own port a node of a cluster listens for the others.
@@ -103,7 +101,7 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 	}
 	c.URL = shown.scheme() + "+cluster://" + o.user() + strings.Join(addresses, ",") + patiently + shown.parameters()
 	for i, node := range c.Nodes[:masters] {
-		first, end := i*slots.Count/masters, (i+1)*slots.Count/masters
+		first, end := i*rdb.SlotCount/masters, (i+1)*rdb.SlotCount/masters
 		doOn(t, node.Server, "cluster", "addslotsrange", first, end-1)
 		doOn(t, node.Server, "cluster", "set-config-epoch", i+1) // or they agree on that first
 	}
@@ -140,12 +138,12 @@ func (c *Cluster) Open(t testing.TB, adjust ...func(*rdb.Options)) *rdb.Client {
 func (c *Cluster) MasterOf(t testing.TB, p *rdb.Partition) (master *Node) {
 	for _, node := range c.Nodes {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		ranges, err := cluster.Ranges(ctx, node.Raw)
+		ranges, err := rdb.AskRanges(ctx, node.Raw)
 		cancel()
 		if err != nil {
 			continue
 		}
-		said := c.find(ranges, slots.Of(p.Namespace()))
+		said := c.find(ranges, rdb.SlotOf(p.Namespace()))
 		if said == nil || master != nil && said != master {
 			return nil
 		}
@@ -154,7 +152,7 @@ func (c *Cluster) MasterOf(t testing.TB, p *rdb.Partition) (master *Node) {
 	return master
 }
 
-func (c *Cluster) find(ranges []cluster.Range, slot int) *Node {
+func (c *Cluster) find(ranges []rdb.NodeRange, slot int) *Node {
 	for _, r := range ranges {
 		for _, node := range c.Nodes {
 			if r.First <= slot && slot <= r.Last && r.Nodes[0].ID == node.id {
@@ -166,7 +164,7 @@ func (c *Cluster) find(ranges []cluster.Range, slot int) *Node {
 }
 
 // countReplicated is how many slots have a replica, each as often as it has one.
-func countReplicated(ranges []cluster.Range) (replicated int) {
+func countReplicated(ranges []rdb.NodeRange) (replicated int) {
 	for _, r := range ranges {
 		replicated += (r.Last - r.First + 1) * (len(r.Nodes) - 1)
 	}
@@ -210,13 +208,13 @@ func (c *Cluster) Whole(ctx context.Context) (masters map[int]*Node, err error) 
 // follows a master that it is connected to, or is one that sends to as many replicas all that it
 // does; and if it waits for others, as one does that has just been started. A replica takes itself
 // for connected before its master sends anything.
-func (n *Node) serves(ctx context.Context, replicas int) ([]cluster.Range, error) {
-	ranges, err := cluster.Ranges(ctx, n.Raw)
+func (n *Node) serves(ctx context.Context, replicas int) ([]rdb.NodeRange, error) {
+	ranges, err := rdb.AskRanges(ctx, n.Raw)
 	if err != nil {
 		return nil, err
 	}
-	if known := countReplicated(ranges); known != replicas*slots.Count {
-		return nil, fmt.Errorf("it knows %d replicas of slots, not %d: %v", known, replicas*slots.Count, ranges)
+	if known := countReplicated(ranges); known != replicas*rdb.SlotCount {
+		return nil, fmt.Errorf("it knows %d replicas of slots, not %d: %v", known, replicas*rdb.SlotCount, ranges)
 	}
 	replication, err := n.Raw.Info(ctx, "replication").Result()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/slots"
 )
 
 // Move is the move of a partition's slot from its master to another one, key by key.
@@ -20,7 +19,7 @@ type Move struct {
 // Move begins to move a partition to a node.
 func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
 	t.Helper()
-	m := &Move{cluster: c, partition: p, slot: slots.Of(p.Namespace()), from: c.MasterOf(t, p), to: to}
+	m := &Move{cluster: c, partition: p, slot: rdb.SlotOf(p.Namespace()), from: c.MasterOf(t, p), to: to}
 	doOn(t, to.Server, "cluster", "setslot", m.slot, "importing", m.from.id)
 	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", to.id)
 	return m
@@ -29,7 +28,7 @@ func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
 // MoveAtOnce moves a partition to a node in one step, which Valkey can from its version 9 on.
 func (c *Cluster) MoveAtOnce(t testing.TB, p *rdb.Partition, to *Node) {
 	t.Helper()
-	slot := slots.Of(p.Namespace())
+	slot := rdb.SlotOf(p.Namespace())
 	doOn(t, c.MasterOf(t, p).Server, "cluster", "migrateslots", "slotsrange", slot, slot, "node", to.id)
 	c.RequireMaster(t, p, to)
 }

@@ -7,12 +7,11 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/byname"
 	"routemaster/internal/store"
 )
 
 // Page says which part of a list is wanted.
-type Page = byname.Range
+type Page = rdb.NameRange
 
 // How many members of a list one round trip asks for, so that neither Redis nor we have much to do
 // at once.
@@ -28,7 +27,7 @@ const (
 // at a time. Those with a key that is not of its type, because something else has written to it,
 // are left out. Damaged are these keys. What changes meanwhile may be seen or not.
 func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
-	err = byname.Each(ctx, s.redis, s.keys.Topics(), p, topicsPerTrip, s.redis.OwnName, func(some []byname.Member) (int, error) {
+	err = rdb.EachByName(ctx, s.redis, s.keys.Topics(), p, topicsPerTrip, s.redis.OwnName, func(some []rdb.NamedMember) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {
@@ -39,7 +38,7 @@ func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) e
 	return damaged, rdb.Wrap("list topics", err)
 }
 
-func (s *Stats) topics(ctx context.Context, some []byname.Member) (topics []bus.Topic, damaged []string, err error) {
+func (s *Stats) topics(ctx context.Context, some []rdb.NamedMember) (topics []bus.Topic, damaged []string, err error) {
 	hashes, names := make([]rdb.Reply[[]any], len(some)), make([]string, len(some))
 	var owners rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
@@ -90,7 +89,7 @@ func (s *Stats) eachSubscriber(
 	}
 	search := &oldestSearch{stats: s, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
-	err = byname.Each(ctx, s.redis, set, p, subscribersPerTrip, nameOf, func(some []byname.Member) (int, error) {
+	err = rdb.EachByName(ctx, s.redis, set, p, subscribersPerTrip, nameOf, func(some []rdb.NamedMember) (int, error) {
 		subscribers, unreadable, err := s.subscribers(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err == nil {
@@ -105,7 +104,7 @@ func (s *Stats) eachSubscriber(
 }
 
 // subscribers reads some subscribers. One deleted in the meantime is left out.
-func (s *Stats) subscribers(ctx context.Context, some []byname.Member) (found []bus.Subscriber, damaged []string, err error) {
+func (s *Stats) subscribers(ctx context.Context, some []rdb.NamedMember) (found []bus.Subscriber, damaged []string, err error) {
 	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
 	sent := make([]rdb.Reply[string], len(some))
 	sizes := make([]rdb.Reply[int64], len(some))

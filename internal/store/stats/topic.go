@@ -5,7 +5,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/byname"
 	"routemaster/internal/wire"
 )
 
@@ -33,7 +32,7 @@ func (s *Stats) TopicDetail(ctx context.Context, name bus.TopicName) (d TopicDet
 	if err = rdb.Wrap("read topic", err); err != nil {
 		return d, nil, err
 	}
-	found, _, err := s.topics(ctx, []byname.Member{{Name: string(name), Value: string(name)}})
+	found, _, err := s.topics(ctx, []rdb.NamedMember{{Name: string(name), Value: string(name)}})
 	if err != nil || len(found) == 0 {
 		return d, nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/rdb/slots"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
@@ -291,7 +290,7 @@ func (p *cluster) findCalm(ctx context.Context) error {
 	if seen := p.seen.Load(); seen == nil || !maps.Equal(masters, *seen) {
 		return errors.New("the watch has not seen yet who the masters are") // else a change might never be seen
 	}
-	p.node = masterOf(masters, slots.Of(p.partition.Namespace()))
+	p.node = masterOf(masters, rdb.SlotOf(p.partition.Namespace()))
 	if since := time.Since(time.Unix(0, p.changed[p.shardOf(p.node)].Load())); since <= electionPause {
 		return fmt.Errorf("%s became a master %v ago", p.node.Address, since)
 	}
@@ -308,7 +307,7 @@ func (p *cluster) whole(ctx context.Context) (masters map[int]*rdbtest.Node, err
 // all of them.
 func (p *cluster) concerned(before, now map[int]*rdbtest.Node) (parties []string) {
 	isOther := func(partition *rdb.Partition) bool {
-		slot := slots.Of(partition.Namespace())
+		slot := rdb.SlotOf(partition.Namespace())
 		return masterOf(before, slot) != masterOf(now, slot)
 	}
 	if slices.ContainsFunc(p.parts, isOther) {

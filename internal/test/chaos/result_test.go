@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb/state"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -146,7 +146,7 @@ func (e *logEntry) isExplained(why faults) bool {
 		return why.failedOver("", e.Time.Add(-chaosTimeout-callTimeout-completeMargin()), e.Time)
 	}
 	isAway := e.Msg == "partition held or moving, retrying" || strings.HasPrefix(e.Msg, "redis unavailable, retrying")
-	return e.Level != "ERROR" || isAway || e.Error == state.ErrUnconfirmed.Error()
+	return e.Level != "ERROR" || isAway || e.Error == rdb.ErrUnconfirmed.Error()
 }
 
 // requireEmptyRedis requires that every event was stored once, and that nothing is left.

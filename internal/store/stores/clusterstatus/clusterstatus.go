@@ -13,7 +13,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/rdb/slots"
 )
 
 // timeout is how long a partition or a node may take to answer.
@@ -102,7 +101,7 @@ func Read(ctx context.Context, url string, partitions rdb.Partitions) Status {
 // readPartition reads what a partition says of itself. Its namespace is a key that never exists: a
 // node from which the slot is moving answers ASK to that, whatever has moved already.
 func readPartition(ctx context.Context, p *rdb.Partition) Partition {
-	read := Partition{Number: p.Number(), Slot: slots.Of(p.Namespace()), State: Open}
+	read := Partition{Number: p.Number(), Slot: rdb.SlotOf(p.Namespace()), State: Open}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var name rdb.Reply[string]

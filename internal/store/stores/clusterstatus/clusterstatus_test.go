@@ -10,7 +10,6 @@ import (
 
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/rdb/slots"
 	"routemaster/internal/store/stores/clusterstatus"
 )
 
@@ -27,7 +26,7 @@ func TestStatesOfPartitions(t *testing.T) {
 		s := clusterstatus.Read(ctx, "redis+cluster://"+server.URL[len("redis://"):], all)
 		var want []clusterstatus.Partition
 		for i, p := range all {
-			want = append(want, clusterstatus.Partition{Number: rdb.Number(i), Slot: slots.Of(p.Namespace()), Node: "here"})
+			want = append(want, clusterstatus.Partition{Number: rdb.Number(i), Slot: rdb.SlotOf(p.Namespace()), Node: "here"})
 		}
 		want[0].State = clusterstatus.Open
 		want[1].State, want[1].Reason = clusterstatus.Mismatched, `it says that it is "1/12", and is 1/3`

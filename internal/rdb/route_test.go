@@ -1,4 +1,4 @@
-package cluster_test
+package rdb_test
 
 import (
 	"strconv"

@@ -1,4 +1,4 @@
-package compose
+package rdb
 
 import (
 	"maps"
@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// keys are the functions of a library that make the names of keys, by their names: those of one
-// line that return ns .. X, with each parameter once in X.
-type keys map[string]key
+// inlinedKeys are the functions of a library that make the names of keys, by their names: those of
+// one line that return ns .. X, with each parameter once in X.
+type inlinedKeys map[string]inlinedKey
 
-type key struct {
+type inlinedKey struct {
 	parameters []string
 	expression string
 }
 
 var oneLine = regexp.MustCompile(`^local function (\w+)\(([\w, ]*)\) return (ns \.\. .*) end\n$`)
 
-// newKey reads a definition, if it is one of a key.
-func newKey(definition string) (k key, ok bool) {
+// newInlinedKey reads a definition, if it is one of a key.
+func newInlinedKey(definition string) (k inlinedKey, ok bool) {
 	parts := oneLine.FindStringSubmatch(definition)
 	if parts == nil {
 		return k, false
 	}
-	k = key{namesIn(parts[2]), parts[3]}
+	k = inlinedKey{namesIn(parts[2]), parts[3]}
 	uses := map[string]int{}
 	for _, name := range namesAt(k.expression) {
 		uses[name]++
@@ -34,10 +34,10 @@ func newKey(definition string) (k key, ok bool) {
 
 // inlineKeys writes what makes a key where its function is called, and leaves out the functions
 // that nothing needs any more. Making a function at each run costs Redis more than the call does.
-func inlineKeys(definitions []*definition, entry string) (rest []*definition, inlined string) {
-	made := keys{}
+func inlineKeys(definitions []*luaDefinition, entry string) (rest []*luaDefinition, inlined string) {
+	made := inlinedKeys{}
 	for _, d := range definitions {
-		if k, ok := newKey(d.text); ok {
+		if k, ok := newInlinedKey(d.text); ok {
 			made[d.names[0]] = k
 		}
 	}
@@ -50,14 +50,14 @@ func inlineKeys(definitions []*definition, entry string) (rest []*definition, in
 			maps.Copy(named, d.uses)
 		}
 	}
-	return slices.DeleteFunc(definitions, func(d *definition) bool {
+	return slices.DeleteFunc(definitions, func(d *luaDefinition) bool {
 		_, isKey := made[d.names[0]]
 		return isKey && !named[d.names[0]]
 	}), inlined
 }
 
 // inline replaces the calls in a text, and those in their arguments.
-func (k keys) inline(text string) string {
+func (k inlinedKeys) inline(text string) string {
 	return replaceCalls(text, func(name, after string) (string, int, bool) {
 		key, ok := k[name]
 		if !ok {
@@ -72,7 +72,7 @@ func (k keys) inline(text string) string {
 }
 
 // with is the key's expression with arguments in place of the parameters.
-func (k key) with(arguments []string) string {
+func (k inlinedKey) with(arguments []string) string {
 	out, done := strings.Builder{}, 0
 	for at, name := range namesAt(k.expression) {
 		i := slices.Index(k.parameters, name)

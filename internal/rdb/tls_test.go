@@ -1,4 +1,4 @@
-package source
+package rdb
 
 import (
 	"crypto/x509"
@@ -27,7 +27,7 @@ func TestFilesForTLS(t *testing.T) {
 		return "?" + values.Encode()
 	}
 	for _, where := range []string{"rediss://:secret@a/3", "rediss+sentinel://a,b/bus", "rediss+cluster://a,b"} {
-		s, err := Open(where+query("cacert", cert, "cert", cert, "key", key, "read_timeout", "9"), 1)
+		s, err := openSource(where+query("cacert", cert, "cert", cert, "key", key, "read_timeout", "9"), 1)
 		require.NoError(t, err, where)
 		assert.Equal(t, 9.0, s.options.ReadTimeout.Seconds(), where)
 		assert.NotNil(t, s.options.TLSConfig.RootCAs, where)
@@ -38,7 +38,7 @@ func TestFilesForTLS(t *testing.T) {
 		require.NoError(t, err, where)
 		assert.NotEqual(t, before.Certificate, renewed.Certificate, where)
 
-		s, err = Open(where, 1)
+		s, err = openSource(where, 1)
 		require.NoError(t, err, where)
 		assert.Nil(t, s.options.TLSConfig.RootCAs, "those of the system")
 		assert.Nil(t, s.options.TLSConfig.GetClientCertificate)
@@ -53,9 +53,9 @@ func TestFilesForTLS(t *testing.T) {
 		"rediss+cluster://a" + query("cert", text, "key", key): "cert: tls: failed to find any PEM data",
 		"rediss://a" + query("cert", cert, "key", cert):        "cert: tls: found a certificate rather than a key",
 	} {
-		_, err := Parse(wrong)
+		_, err := parseSource(wrong)
 		require.NoError(t, err, "%s: no file is read yet", wrong)
-		_, err = Open(wrong, 1)
+		_, err = openSource(wrong, 1)
 		assert.ErrorContains(t, err, why, wrong)
 	}
 }

@@ -1,5 +1,4 @@
-// Package compose makes the scripts that Redis runs of what they share and what is their own.
-package compose
+package rdb
 
 import (
 	"maps"
@@ -8,9 +7,9 @@ import (
 	"strings"
 )
 
-// Script returns the source of a script: its entry, and what the entry needs of a library. Redis
-// makes each function of a script anew at every run, which costs about as much as a cheap command;
-// so what a run cannot reach is left out.
+// ComposeScript returns the source of a script: its entry, and what the entry needs of a library.
+// Redis makes each function of a script anew at every run, which costs about as much as a cheap
+// command; so what a run cannot reach is left out.
 //
 // A library only defines. Every definition begins at the left margin, and what else is of it is
 // indented, but for its last line: local function f, local X, Y = …, function T.f, or T.x = …. The
@@ -23,8 +22,8 @@ import (
 // A maker is a function that begins with local self = {}. It makes functions when they are first
 // needed, which is seldom. So all makers, and the functions that only they need, are made together,
 // by one function, when the first of them is called.
-func Script(library, entry string) string {
-	needed, entry := inlineKeys(reached(definitionsOf(library), namesOf(entry)), entry)
+func ComposeScript(library, entry string) string {
+	needed, entry := inlineKeys(reached(luaDefinitionsOf(library), namesOf(entry)), entry)
 	putOff(needed, namesOf(entry))
 	var source, seldom, made strings.Builder
 	makers := makersOf(needed)
@@ -50,7 +49,7 @@ func Script(library, entry string) string {
 }
 
 // reached returns the definitions that are needed by what has some names.
-func reached(definitions []*definition, named map[string]bool) (needed []*definition) {
+func reached(definitions []*luaDefinition, named map[string]bool) (needed []*luaDefinition) {
 	for found := true; found; {
 		found = false
 		for _, d := range definitions {
@@ -61,25 +60,25 @@ func reached(definitions []*definition, named map[string]bool) (needed []*defini
 			}
 		}
 	}
-	return slices.DeleteFunc(definitions, func(d *definition) bool { return !d.needed })
+	return slices.DeleteFunc(definitions, func(d *luaDefinition) bool { return !d.needed })
 }
 
 // putOff finds what is made only when a maker is called: makers, and the functions that nothing
 // else needs. A function comes before those that use it, so the last are looked at first.
-func putOff(definitions []*definition, entry map[string]bool) {
+func putOff(definitions []*luaDefinition, entry map[string]bool) {
 	for _, d := range slices.Backward(definitions) {
 		d.isSeldom = d.isMaker
 		if !d.isFunction || d.isMaker || d.isNamed(entry) {
 			continue
 		}
-		d.isSeldom = !slices.ContainsFunc(definitions, func(user *definition) bool {
+		d.isSeldom = !slices.ContainsFunc(definitions, func(user *luaDefinition) bool {
 			return user != d && !user.isSeldom && d.isNamed(user.uses)
 		})
 	}
 }
 
 // makersOf returns the names of the makers.
-func makersOf(definitions []*definition) (names []string) {
+func makersOf(definitions []*luaDefinition) (names []string) {
 	for _, d := range definitions {
 		if d.isMaker {
 			names = append(names, d.names...)
@@ -88,8 +87,8 @@ func makersOf(definitions []*definition) (names []string) {
 	return names
 }
 
-// definition is one of a library.
-type definition struct {
+// luaDefinition is one of a library.
+type luaDefinition struct {
 	text  string
 	names []string
 	all   bool // whether all of the names make it needed, not any one
@@ -101,7 +100,7 @@ type definition struct {
 	isFunction, isMaker, isSeldom bool
 }
 
-func (d *definition) isNamed(named map[string]bool) bool {
+func (d *luaDefinition) isNamed(named map[string]bool) bool {
 	found := 0
 	for _, name := range d.names {
 		if named[name] {
@@ -116,12 +115,12 @@ var (
 	inTable = regexp.MustCompile(`^function (\w+)\.(\w+)`)
 )
 
-// definitionsOf splits a library, without the comments between its definitions.
-func definitionsOf(library string) (definitions []*definition) {
+// luaDefinitionsOf splits a library, without the comments between its definitions.
+func luaDefinitionsOf(library string) (definitions []*luaDefinition) {
 	begun, ended, at := 0, 0, 0 // of one definition
 	define := func() {
 		if ended > begun {
-			definitions = append(definitions, newDefinition(library[begun:ended]))
+			definitions = append(definitions, newLuaDefinition(library[begun:ended]))
 		}
 		begun = at
 	}
@@ -142,17 +141,17 @@ func isContinuation(line string) bool {
 	return line[0] == ' ' || line[0] == '}' || strings.TrimSpace(line) == "end"
 }
 
-func newDefinition(text string) *definition {
+func newLuaDefinition(text string) *luaDefinition {
 	if f := inTable.FindStringSubmatch(text); f != nil {
-		return &definition{text: text, names: f[1:], all: true}
+		return &luaDefinition{text: text, names: f[1:], all: true}
 	}
 	if l := locals.FindStringSubmatch(text); l != nil {
-		d := &definition{text: text, names: namesIn(l[1] + l[2]), isFunction: l[1] != ""}
+		d := &luaDefinition{text: text, names: namesIn(l[1] + l[2]), isFunction: l[1] != ""}
 		_, body, _ := strings.Cut(text, "\n")
 		d.isMaker = d.isFunction && strings.HasPrefix(body, "  local self = {}")
 		return d
 	}
-	return &definition{text: text, names: namesIn(text)[:1]}
+	return &luaDefinition{text: text, names: namesIn(text)[:1]}
 }
 
 func namesOf(text string) map[string]bool {

@@ -1,4 +1,4 @@
-package source
+package rdb
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Parse reads a redis, rediss or unix URL, or one with several hosts:
+// parseSource reads a redis, rediss or unix URL, or one with several hosts:
 //
 //	redis+sentinel://user:password@host:port,host:port/master/database
 //	redis+cluster://user:password@host:port,host:port
@@ -21,7 +21,7 @@ import (
 // cacert, cert and key may name PEM files, which are not read yet. Sentinels may have
 // sentinel_username and sentinel_password; other parameters are those of a plain URL. The error may
 // show the URL.
-func Parse(text string) (Source, error) {
+func parseSource(text string) (source, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	switch scheme, kind, _ := strings.Cut(scheme, "+"); {
 	case scheme != "redis" && scheme != "rediss":
@@ -32,24 +32,24 @@ func Parse(text string) (Source, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return Source{}, err
+		return source{}, err
 	}
-	var s Source
+	var s source
 	err = s.parseOptions(u)
 	return s, err
 }
 
 const sentinelPort, redisPort = "26379", "6379"
 
-func parseSentinelURL(scheme, rest string) (Source, error) {
+func parseSentinelURL(scheme, rest string) (source, error) {
 	sentinels, u, err := parseHosts(scheme, rest, sentinelPort)
 	if err != nil {
-		return Source{}, err
+		return source{}, err
 	}
-	s := Source{sentinels: sentinels}
+	s := source{sentinels: sentinels}
 	s.master, u.Path, _ = strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	if s.master == "" {
-		return Source{}, errors.New("the path must begin with the master's name")
+		return source{}, errors.New("the path must begin with the master's name")
 	}
 	query := u.Query()
 	s.sentinelUsername, s.sentinelPassword = query.Get("sentinel_username"), query.Get("sentinel_password")
@@ -57,31 +57,31 @@ func parseSentinelURL(scheme, rest string) (Source, error) {
 	query.Del("sentinel_password")
 	u.RawQuery = query.Encode()
 	if err := s.parseOptions(u); err != nil {
-		return Source{}, err
+		return source{}, err
 	}
 	if s.options.DB < 0 {
-		return Source{}, errors.New("the database must be 0 or more")
+		return source{}, errors.New("the database must be 0 or more")
 	}
 	return s, nil
 }
 
-func parseClusterURL(scheme, rest string) (Source, error) {
+func parseClusterURL(scheme, rest string) (source, error) {
 	nodes, u, err := parseHosts(scheme, rest, redisPort)
 	if err != nil {
-		return Source{}, err
+		return source{}, err
 	}
-	s := Source{Nodes: nodes}
+	s := source{Nodes: nodes}
 	if err := s.parseOptions(u); err != nil {
-		return Source{}, err
+		return source{}, err
 	}
 	if s.options.DB != 0 {
-		return Source{}, errors.New("a cluster has no database but 0")
+		return source{}, errors.New("a cluster has no database but 0")
 	}
 	return s, nil
 }
 
 // parseOptions reads all that is not about several hosts.
-func (s *Source) parseOptions(u *url.URL) error {
+func (s *source) parseOptions(u *url.URL) error {
 	query := u.Query()
 	s.files = takePEMFiles(query)
 	u.RawQuery = query.Encode()

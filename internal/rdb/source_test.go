@@ -1,4 +1,4 @@
-package source
+package rdb
 
 import (
 	"testing"
@@ -12,23 +12,23 @@ import (
 func TestSentinelURLs(t *testing.T) {
 	for _, c := range []struct {
 		url  string
-		want Source
+		want source
 		db   int
 	}{
-		{"redis+sentinel://a/bus", Source{sentinels: []string{"a:26379"}, master: "bus"}, 0},
-		{"redis+sentinel://a:1,[::1]:2,10.0.0.3/bus/7", Source{sentinels: []string{"a:1", "[::1]:2", "10.0.0.3:26379"}, master: "bus"}, 7},
-		{"redis+sentinel://a/bus?sentinel_username=s&sentinel_password=t&read_timeout=9", Source{
+		{"redis+sentinel://a/bus", source{sentinels: []string{"a:26379"}, master: "bus"}, 0},
+		{"redis+sentinel://a:1,[::1]:2,10.0.0.3/bus/7", source{sentinels: []string{"a:1", "[::1]:2", "10.0.0.3:26379"}, master: "bus"}, 7},
+		{"redis+sentinel://a/bus?sentinel_username=s&sentinel_password=t&read_timeout=9", source{
 			sentinels: []string{"a:26379"}, master: "bus", sentinelUsername: "s", sentinelPassword: "t",
 		}, 0},
 	} {
-		got, err := Parse(c.url)
+		got, err := parseSource(c.url)
 		require.NoError(t, err, c.url)
 		assert.Equal(t, c.db, got.options.DB, c.url)
 		assert.Nil(t, got.options.TLSConfig, c.url)
 		got.options = c.want.options
 		assert.Equal(t, c.want, got, c.url)
 	}
-	got, err := Parse("rediss+sentinel://user:p%40ss@a,b/bus/1?read_timeout=9")
+	got, err := parseSource("rediss+sentinel://user:p%40ss@a,b/bus/1?read_timeout=9")
 	require.NoError(t, err)
 	assert.Equal(t, "user", got.options.Username)
 	assert.Equal(t, "p@ss", got.options.Password)
@@ -43,13 +43,13 @@ func TestSentinelURLs(t *testing.T) {
 		"http+sentinel://a/bus", "redis+sentinel://a:99999/bus", "redis+sentinel://a:0/bus", "redis+sentinel://::1/bus", "redis+sentinel://a/bus/-1",
 		"redis+sentinel://a%ss@b/bus",
 	} {
-		_, err := Parse(wrong)
+		_, err := parseSource(wrong)
 		assert.Error(t, err, wrong)
 	}
 }
 
 func TestClusterURLs(t *testing.T) {
-	got, err := Parse("redis+cluster://user:p%40ss@a,b:7000,[::1]:7001/?read_timeout=9")
+	got, err := parseSource("redis+cluster://user:p%40ss@a,b:7000,[::1]:7001/?read_timeout=9")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a:6379", "b:7000", "[::1]:7001"}, got.Nodes)
 	assert.Equal(t, "user", got.options.Username)
@@ -57,7 +57,7 @@ func TestClusterURLs(t *testing.T) {
 	assert.Equal(t, 9*time.Second, got.options.ReadTimeout)
 	assert.Nil(t, got.options.TLSConfig)
 	for _, url := range []string{"rediss+cluster://a", "rediss+cluster://a/0", "rediss+cluster://a,b/"} {
-		got, err = Parse(url)
+		got, err = parseSource(url)
 		require.NoError(t, err, url)
 		require.NotNil(t, got.options.TLSConfig)
 		assert.Empty(t, got.options.TLSConfig.ServerName, "each server has its own name")
@@ -66,7 +66,7 @@ func TestClusterURLs(t *testing.T) {
 		"redis+cluster://", "redis+cluster://a,,b", "redis+cluster://a/1", "redis+cluster://a/bus", "redis+cluster://a?db=1",
 		"redis+cluster://a:99999", "redis+cluster://::1", "redis+cluster://a?unknown=1", "http+cluster://a", "redis+clusters://a",
 	} {
-		_, err := Parse(wrong)
+		_, err := parseSource(wrong)
 		assert.Error(t, err, wrong)
 	}
 }
@@ -81,7 +81,7 @@ func TestPasswordsOfURLs(t *testing.T) {
 		"redis+sentinel://:secret@[::1]:26379,[::2]:26379/m?sentinel_password=theirs": {"secret", "theirs"},
 		"rediss+cluster://:secret@a,b": {"secret", ""},
 	} {
-		got, err := Parse(url)
+		got, err := parseSource(url)
 		require.NoError(t, err, url)
 		assert.Equal(t, want, got.Passwords(), url)
 	}
@@ -96,7 +96,7 @@ func TestTheURLSaysHowPatientToBe(t *testing.T) {
 		"redis://127.0.0.1:1?read_timeout=2":                {dialTimeout, 2 * time.Second, 2 * time.Second},
 		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin, 0},
 	} {
-		s, err := Open(url, 1)
+		s, err := openSource(url, 1)
 		require.NoError(t, err)
 		for _, client := range []*redis.Client{s.Connect(), s.ConnectTo("127.0.0.1:1"), s.ConnectNowhere()} {
 			assert.Equal(t, want.answer, client.Options().ReadTimeout, url)

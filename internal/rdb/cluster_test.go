@@ -1,4 +1,4 @@
-package cluster_test
+package rdb_test
 
 import (
 	"fmt"
@@ -8,21 +8,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/rdb/cluster"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
 
-func TestMain(m *testing.M) {
-	logging.Disable() // the library would log every failed try
-	rdbtest.Main(m)
-}
-
-func open(t *testing.T, seeds ...string) *cluster.Cluster {
-	c := cluster.New(seeds, func(address string) *redis.Client {
+func open(t *testing.T, seeds ...string) *rdb.ClusterClient {
+	c := rdb.NewClusterClient(seeds, func(address string) *redis.Client {
 		return redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
 	})
 	t.Cleanup(func() { _ = c.Close() })

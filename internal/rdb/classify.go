@@ -1,4 +1,4 @@
-package state
+package rdb
 
 import (
 	"context"
@@ -10,26 +10,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Class is what the result of a call says about Redis.
-type Class int
+// class is what the result of a call says about Redis.
+type class int
 
 const (
-	// Answered: it works, even if the answer is an error that only the call itself can be the reason
+	// answered: it works, even if the answer is an error that only the call itself can be the reason
 	// of, as a command on a key of another type is.
-	Answered Class = iota
-	// Moved: it works, and the partition is at another node of the cluster.
-	Moved
-	// Abandoned: nothing, because the call was given up on our side.
-	Abandoned
-	// Refused: it works, but refuses some calls: it is full, read-only, without its replicas, or
+	answered class = iota
+	// moved: it works, and the partition is at another node of the cluster.
+	moved
+	// abandoned: nothing, because the call was given up on our side.
+	abandoned
+	// refused: it works, but refuses some calls: it is full, read-only, without its replicas, or
 	// does not allow them to this user. So is whatever else it answers that is no mistake of the
 	// call: providers and proxies have errors of their own, such as limits of requests.
-	Refused
-	// Held: it works, but the partition is held, has come back without its keys, or is on its way to
+	refused
+	// held: it works, but the partition is held, has come back without its keys, or is on its way to
 	// another node. Scripts are refused; other calls may be answered.
-	Held
-	// Unavailable: it cannot be reached, or is not ready for any call.
-	Unavailable
+	held
+	// unavailable: it cannot be reached, or is not ready for any call.
+	unavailable
 )
 
 // refusals are codes of error replies. Scripts put the code into the middle of their own message.
@@ -58,36 +58,36 @@ var mistakes = []string{"WRONGTYPE", "NOSCRIPT", "CROSSSLOT", " user_script:", "
 // ErrUnconfirmed says that a change may be lost if Redis fails over now.
 var ErrUnconfirmed = errors.New("too few replicas have confirmed the change")
 
-// Classify says what the result of a call, which may be nil, says about Redis.
-func Classify(err error) Class {
+// classify says what the result of a call, which may be nil, says about Redis.
+func classify(err error) class {
 	if err == nil || errors.Is(err, redis.Nil) {
-		return Answered
+		return answered
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrClosed) {
-		return Abandoned
+		return abandoned
 	}
 	if errors.Is(err, ErrUnconfirmed) {
-		return Refused
+		return refused
 	}
 	reply, ok := errors.AsType[redis.Error](err)
 	if !ok {
-		return Unavailable // not an answer: the network, a time-out, an exhausted pool
+		return unavailable // not an answer: the network, a time-out, an exhausted pool
 	}
 	has := func(code string) bool { return strings.Contains(reply.Error(), code) }
 	begins := func(code string) bool { return HasCode(reply, code) }
 	switch {
 	case begins("MOVED"):
-		return Moved
+		return moved
 	case slices.ContainsFunc(holds, begins):
-		return Held
+		return held
 	case slices.ContainsFunc(refusals, has):
-		return Refused
+		return refused
 	case slices.ContainsFunc(unready, has):
-		return Unavailable
+		return unavailable
 	case slices.ContainsFunc(mistakes, has):
-		return Answered
+		return answered
 	}
-	return Refused
+	return refused
 }
 
 // HasCode reports whether err is an error that Redis answered with, which begins with a code.
@@ -96,8 +96,8 @@ func HasCode(err error, code string) bool {
 	return ok && strings.HasPrefix(reply.Error(), code+" ")
 }
 
-// Mentions reports whether err is an error that Redis answered with, which has a text in it.
-func Mentions(err error, text string) bool {
+// mentions reports whether err is an error that Redis answered with, which has a text in it.
+func mentions(err error, text string) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && strings.Contains(reply.Error(), text)
 }
@@ -106,33 +106,33 @@ func Mentions(err error, text string) bool {
 // that is known; empty if it did not.
 func Refusal(err error) string {
 	for _, code := range refusals {
-		if Mentions(err, code) {
+		if mentions(err, code) {
 			return code
 		}
 	}
-	if Unknown(err) {
+	if isUnknownCommand(err) {
 		return err.Error()
 	}
 	return ""
 }
 
-// Unknown reports whether Redis refused a call in words that are not known here, as one does that
-// lacks the command.
-func Unknown(err error) bool {
+// isUnknownCommand reports whether Redis refused a call in words that are not known here, as one
+// does that lacks the command.
+func isUnknownCommand(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	has := func(code string) bool { return strings.Contains(reply.Error(), code) }
-	return ok && Classify(err) == Refused && !slices.ContainsFunc(refusals, has)
+	return ok && classify(err) == refused && !slices.ContainsFunc(refusals, has)
 }
 
-// Worst is the error of a pipeline: that of the first command that Redis did not answer, or
+// worst is the error of a pipeline: that of the first command that Redis did not answer, or
 // refused, if there is one; of a transaction that was aborted, that of the command that was the
 // reason.
-func Worst(cmds []redis.Cmder, first error) error {
-	if Classify(first) != Answered && !HasCode(first, aborted) {
+func worst(cmds []redis.Cmder, first error) error {
+	if classify(first) != answered && !HasCode(first, aborted) {
 		return first
 	}
 	for _, cmd := range cmds {
-		if err := cmd.Err(); Classify(err) != Answered && !HasCode(err, aborted) {
+		if err := cmd.Err(); classify(err) != answered && !HasCode(err, aborted) {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package state_test
+package rdb
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
-
-	"routemaster/internal/rdb/state"
 )
 
 // reply is an error that Redis answers with.
@@ -18,14 +16,14 @@ func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
 func TestClassify(t *testing.T) {
-	for err, want := range map[error]state.Class{
-		nil: state.Answered, redis.Nil: state.Answered, reply("WRONGTYPE x"): state.Answered, reply("ERR TASK 12"): state.Refused,
-		reply("MOVED 42 a:1"): state.Moved, reply("ASK 42 a:1"): state.Held, reply("CLOSED the partition"): state.Held,
-		reply("READONLY You"): state.Refused, reply("ERR Error running script: OOM command"): state.Refused,
-		state.ErrUnconfirmed: state.Refused, reply("CLUSTERDOWN x"): state.Unavailable, reply("TRYAGAIN x"): state.Held,
-		context.Canceled: state.Abandoned, redis.ErrClosed: state.Abandoned, errors.New("EOF"): state.Unavailable,
+	for err, want := range map[error]class{
+		nil: answered, redis.Nil: answered, reply("WRONGTYPE x"): answered, reply("ERR TASK 12"): refused,
+		reply("MOVED 42 a:1"): moved, reply("ASK 42 a:1"): held, reply("CLOSED the partition"): held,
+		reply("READONLY You"): refused, reply("ERR Error running script: OOM command"): refused,
+		ErrUnconfirmed: refused, reply("CLUSTERDOWN x"): unavailable, reply("TRYAGAIN x"): held,
+		context.Canceled: abandoned, redis.ErrClosed: abandoned, errors.New("EOF"): unavailable,
 	} {
-		assert.Equal(t, want, state.Classify(err), err)
+		assert.Equal(t, want, classify(err), err)
 	}
 }
 
@@ -41,8 +39,8 @@ func TestUnknownRepliesAreRefusals(t *testing.T) {
 		"ERR upstream failure", "upstream failure", "no upstream host", "ERR command is not allowed", "THROTTLED slow down",
 		"ERR Redis is configured to use a different number of slots", "NOGOODSLAVE x", "MISCONF Errors writing to the AOF file",
 	} {
-		assert.Equal(t, state.Refused, state.Classify(reply(text)), text)
-		assert.NotEmpty(t, state.Refusal(reply(text)), text)
+		assert.Equal(t, refused, classify(reply(text)), text)
+		assert.NotEmpty(t, Refusal(reply(text)), text)
 	}
 	for _, text := range []string{
 		"WRONGTYPE Operation against a key holding the wrong kind of value",
@@ -53,8 +51,8 @@ func TestUnknownRepliesAreRefusals(t *testing.T) {
 		"ERR syntax error", "ERR wrong number of arguments for 'get' command", "NOSCRIPT No matching script. Please use EVAL.",
 		"ERR no such key", "CROSSSLOT Keys in request don't hash to the same slot", "ERR increment or decrement would overflow",
 	} {
-		assert.Equal(t, state.Answered, state.Classify(reply(text)), text)
-		assert.Empty(t, state.Refusal(reply(text)), text)
+		assert.Equal(t, answered, classify(reply(text)), text)
+		assert.Empty(t, Refusal(reply(text)), text)
 	}
 }
 
@@ -79,6 +77,6 @@ func TestTheWorstOfAPipeline(t *testing.T) {
 			cmd.SetErr(err)
 			cmds = append(cmds, cmd)
 		}
-		assert.Equal(t, c.want, state.Worst(cmds, c.first), c.errs)
+		assert.Equal(t, c.want, worst(cmds, c.first), c.errs)
 	}
 }

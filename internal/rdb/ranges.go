@@ -1,4 +1,4 @@
-package cluster
+package rdb
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Range is a range of slots, and who has them.
-type Range struct {
+// NodeRange is a range of slots, and who has them.
+type NodeRange struct {
 	First, Last int
 	// Nodes are the master, then its replicas. There may be none.
 	Nodes []Endpoint
@@ -24,12 +24,12 @@ type Endpoint struct {
 	ID      string
 }
 
-// Ranges asks a node, to which a client goes, which ranges of slots there are. The Redis library's
-// own way fails where a node tells no hosts. CLUSTER SHARDS is not in Redis 6.2.
-func Ranges(ctx context.Context, client interface {
+// AskRanges asks a node, to which a client goes, which ranges of slots there are. The Redis
+// library's own way fails where a node tells no hosts. CLUSTER SHARDS is not in Redis 6.2.
+func AskRanges(ctx context.Context, client interface {
 	Do(ctx context.Context, args ...any) *redis.Cmd
 },
-) ([]Range, error) {
+) ([]NodeRange, error) {
 	reply, err := client.Do(ctx, "cluster", "slots").Slice()
 	if err != nil && strings.Contains(err.Error(), "cluster support disabled") {
 		return nil, fmt.Errorf("this is one Redis, whose URL is redis://…: %w", err)
@@ -37,7 +37,7 @@ func Ranges(ctx context.Context, client interface {
 	if err != nil {
 		return nil, err
 	}
-	ranges := make([]Range, len(reply))
+	ranges := make([]NodeRange, len(reply))
 	for i, item := range reply {
 		if !ranges[i].read(item) {
 			return nil, fmt.Errorf("the node's answer to CLUSTER SLOTS cannot be read: %v", item)
@@ -47,7 +47,7 @@ func Ranges(ctx context.Context, client interface {
 }
 
 // read reads first slot, last slot, nodes. It is false if it cannot.
-func (r *Range) read(item any) bool {
+func (r *NodeRange) read(item any) bool {
 	values, _ := item.([]any)
 	if len(values) < 2 {
 		return false

@@ -1,6 +1,4 @@
-// Package source turns a URL into clients of the Redis library: of one Redis, of the master that
-// sentinels name, or of the nodes of a Redis Cluster.
-package source
+package rdb
 
 import (
 	"cmp"
@@ -31,9 +29,9 @@ const (
 	writeBuffer = 16 << 10
 )
 
-// Source is where Redis is: at one address, wherever sentinels say that the master is, or at the
+// source is where Redis is: at one address, wherever sentinels say that the master is, or at the
 // nodes of a cluster.
-type Source struct {
+type source struct {
 	options redis.Options
 	// sentinels are addresses; there are none unless the URL names them.
 	sentinels []string
@@ -48,19 +46,19 @@ type Source struct {
 }
 
 // Passwords are those of Redis and of its sentinels; empty where there is none.
-func (s Source) Passwords() []string { return []string{s.options.Password, s.sentinelPassword} }
+func (s source) Passwords() []string { return []string{s.options.Password, s.sentinelPassword} }
 
-// Open is [Parse], and makes ready to connect: it reads the files that the URL names, and sets what
-// does not depend on the URL, or must not. Connections is how many there may be at once, to each
-// node of a cluster.
-func Open(url string, connections int) (Source, error) {
-	s, err := Parse(url)
+// openSource is [parseSource], and makes ready to connect: it reads the files that the URL names,
+// and sets what does not depend on the URL, or must not. Connections is how many there may be at
+// once, to each node of a cluster.
+func openSource(url string, connections int) (source, error) {
+	s, err := parseSource(url)
 	if err != nil {
-		return Source{}, err
+		return source{}, err
 	}
 	o := &s.options
 	if err := s.files.configure(o.TLSConfig); err != nil {
-		return Source{}, err
+		return source{}, err
 	}
 	o.PoolSize = max(connections, 1)
 	// Scripts are sent in pipelines, for which the library would keep a second pool, with 256 KiB
@@ -88,7 +86,7 @@ func Open(url string, connections int) (Source, error) {
 
 // Connect makes a client. It connects when it is first used. That of a cluster is of the first node
 // in the URL.
-func (s Source) Connect(adjust ...func(*redis.Options)) *redis.Client {
+func (s source) Connect(adjust ...func(*redis.Options)) *redis.Client {
 	o := s.options
 	for _, f := range adjust {
 		f(&o)
@@ -109,14 +107,14 @@ func (s Source) Connect(adjust ...func(*redis.Options)) *redis.Client {
 	})
 }
 
-// ConnectTo is [Source.Connect] to a node of a cluster.
-func (s Source) ConnectTo(address string) *redis.Client {
+// ConnectTo is [source.Connect] to a node of a cluster.
+func (s source) ConnectTo(address string) *redis.Client {
 	return s.Connect(func(o *redis.Options) { o.Addr = address })
 }
 
 // ConnectNowhere makes a client that never connects, for hooks that send what is asked of it to
 // nodes of a cluster.
-func (s Source) ConnectNowhere() *redis.Client {
+func (s source) ConnectNowhere() *redis.Client {
 	return s.Connect(func(o *redis.Options) { o.MinIdleConns = 0 })
 }
 
@@ -124,8 +122,8 @@ func (s Source) ConnectNowhere() *redis.Client {
 // answer more.
 const waitMargin = time.Second
 
-// ConnectWaiter is [Source.Connect] with one connection, on which Redis takes longest at most.
-func (s Source) ConnectWaiter(longest time.Duration) *redis.Client {
+// ConnectWaiter is [source.Connect] with one connection, on which Redis takes longest at most.
+func (s source) ConnectWaiter(longest time.Duration) *redis.Client {
 	return s.Connect(func(o *redis.Options) {
 		o.PoolSize, o.MinIdleConns = 1, 0
 		o.ReadTimeout = longest + max(waitMargin, o.ReadTimeout)

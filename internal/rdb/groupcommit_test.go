@@ -1,4 +1,4 @@
-package groupcommit
+package rdb
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // fixture is a queue whose first commit goes on until it is released.
 type fixture struct {
-	*Queue[int]
+	*CommitQueue[int]
 	released chan struct{}
 	mu       sync.Mutex
 	commits  [][]int
@@ -22,9 +22,9 @@ type fixture struct {
 	failure  error             // of the first commit
 }
 
-func newFixture(limits Limits) *fixture {
+func newFixture(limits CommitLimits) *fixture {
 	f := &fixture{released: make(chan struct{})}
-	f.Queue = New(limits, func(ctx context.Context, calls []int) error {
+	f.CommitQueue = NewCommitQueue(limits, func(ctx context.Context, calls []int) error {
 		<-f.released
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -39,7 +39,7 @@ func newFixture(limits Limits) *fixture {
 }
 
 // begin does a call in the background, and returns once it is committed or waits.
-func (f *fixture) begin(ctx context.Context, item int, size Size) (result chan error) {
+func (f *fixture) begin(ctx context.Context, item int, size CommitSize) (result chan error) {
 	result = make(chan error, 1)
 	go func() { result <- f.Do(ctx, item, size) }()
 	synctest.Wait()
@@ -47,8 +47,8 @@ func (f *fixture) begin(ctx context.Context, item int, size Size) (result chan e
 }
 
 var (
-	wide = Limits{Waiting: 100, WaitingBytes: 100, Units: 100, Bytes: 100}
-	one  = Size{Units: 1, Bytes: 1}
+	wide = CommitLimits{Waiting: 100, WaitingBytes: 100, Units: 100, Bytes: 100}
+	one  = CommitSize{Units: 1, Bytes: 1}
 )
 
 func TestWhatComesDuringACommitIsCommittedTogether(t *testing.T) {
@@ -70,7 +70,7 @@ func TestWhatComesDuringACommitIsCommittedTogether(t *testing.T) {
 }
 
 func TestACommitIsBounded(t *testing.T) {
-	for name, limits := range map[string]Limits{
+	for name, limits := range map[string]CommitLimits{
 		"by units": {Waiting: 100, WaitingBytes: 100, Units: 3, Bytes: 100},
 		"by bytes": {Waiting: 100, WaitingBytes: 100, Units: 100, Bytes: 3},
 	} {
@@ -79,7 +79,7 @@ func TestACommitIsBounded(t *testing.T) {
 			for n := range 5 {
 				f.begin(t.Context(), n, one)
 			}
-			f.begin(t.Context(), 5, Size{Units: 9, Bytes: 9}) // a single one is always accepted
+			f.begin(t.Context(), 5, CommitSize{Units: 9, Bytes: 9}) // a single one is always accepted
 			f.begin(t.Context(), 6, one)
 			close(f.released)
 			synctest.Wait()
@@ -89,7 +89,7 @@ func TestACommitIsBounded(t *testing.T) {
 }
 
 func TestWhatWaitsIsBounded(t *testing.T) {
-	for name, limits := range map[string]Limits{
+	for name, limits := range map[string]CommitLimits{
 		"by calls": {Waiting: 3, WaitingBytes: 100, Units: 100, Bytes: 100},
 		"by bytes": {Waiting: 100, WaitingBytes: 3, Units: 100, Bytes: 100},
 	} {
@@ -129,7 +129,7 @@ func TestACommitOutlivesTheCallerThatLeadsIt(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	ran := false
-	q := New(wide, func(ctx context.Context, _ []int) error {
+	q := NewCommitQueue(wide, func(ctx context.Context, _ []int) error {
 		ran = ctx.Err() == nil
 		return nil
 	})
@@ -141,7 +141,7 @@ func TestACommitOutlivesTheCallerThatLeadsIt(t *testing.T) {
 // which only some have.
 func TestACommitHasTheTimeOfTheMostPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(Limits{Waiting: 100, WaitingBytes: 100, Units: 2, Bytes: 100})
+		f := newFixture(CommitLimits{Waiting: 100, WaitingBytes: 100, Units: 2, Bytes: 100})
 		within := func(d time.Duration) context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			t.Cleanup(cancel)
@@ -185,7 +185,7 @@ func TestThoseWhoWaitForACommitThatFailsFailWithIt(t *testing.T) {
 func TestAPanicEndsTheCommitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released, commits := make(chan struct{}), 0
-		q := New(wide, func(context.Context, []int) error {
+		q := NewCommitQueue(wide, func(context.Context, []int) error {
 			<-released
 			if commits++; commits == 2 {
 				panic("in a commit")
@@ -211,7 +211,7 @@ func TestAPanicEndsTheCommitForAll(t *testing.T) {
 func TestCallersAtOnce(t *testing.T) {
 	const callers, each = 16, 500
 	total := 0 // one commit at a time needs no lock
-	q := New(Limits{Waiting: callers, WaitingBytes: 100, Units: 5, Bytes: 100}, func(_ context.Context, calls []*int) error {
+	q := NewCommitQueue(CommitLimits{Waiting: callers, WaitingBytes: 100, Units: 5, Bytes: 100}, func(_ context.Context, calls []*int) error {
 		for _, c := range calls {
 			*c++
 			total++

@@ -1,4 +1,4 @@
-package cluster
+package rdb
 
 import (
 	"cmp"
@@ -7,20 +7,18 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
-
-	"routemaster/internal/rdb/state"
 )
 
 // route leads to the node that has a slot.
 type route struct {
-	cluster *Cluster
+	cluster *clusterClient
 	slot    int
 }
 
 // follow runs something on the node that has the slot. If nothing of it has run, because the slot
 // is elsewhere, run returns the address that the node has told. Then it runs there, but only once:
 // while a slot moves back and forth, the caller had better wait. Nothing else runs twice.
-func (r route) follow(ctx context.Context, run func(*Node) (elsewhere string, err error)) error {
+func (r route) follow(ctx context.Context, run func(*clusterNode) (elsewhere string, err error)) error {
 	node, err := r.cluster.Master(ctx, r.slot)
 	if err != nil {
 		return err
@@ -40,18 +38,18 @@ func (r route) follow(ctx context.Context, run func(*Node) (elsewhere string, er
 func (r route) learn(err error, from string) {
 	if address, moved := redis.IsMovedError(err); moved {
 		_, _ = r.cluster.Moved(r.slot, address, from)
-	} else if class := state.Classify(err); class == state.Unavailable || class == state.Held || redis.IsReadOnlyError(err) {
+	} else if class := classify(err); class == unavailable || class == held || redis.IsReadOnlyError(err) {
 		r.cluster.Suspect()
 	}
 }
 
 // Forward returns a hook of a client that never connects: it sends what is asked of the client to
 // the node that has a slot.
-func (c *Cluster) Forward(slot int) redis.Hook { return forwarding{route{c, slot}} }
+func (c *clusterClient) Forward(slot int) redis.Hook { return forwarding{route{c, slot}} }
 
 // Dial returns a hook of a client that has no address: it connects the client to the node that has
 // a slot.
-func (c *Cluster) Dial(slot int) redis.Hook { return &dialling{route: route{c, slot}} }
+func (c *clusterClient) Dial(slot int) redis.Hook { return &dialling{route: route{c, slot}} }
 
 // forwarding sends commands to the client of the node.
 type forwarding struct{ route }
@@ -60,7 +58,7 @@ func (f forwarding) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (f forwarding) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		return f.follow(ctx, func(node *Node) (elsewhere string, err error) {
+		return f.follow(ctx, func(node *clusterNode) (elsewhere string, err error) {
 			err = node.client.Process(ctx, cmd)
 			return movedTo(err), err
 		})
@@ -75,7 +73,7 @@ func (f forwarding) ProcessPipelineHook(redis.ProcessPipelineHook) redis.Process
 			cmds = cmds[1 : len(cmds)-1] // it adds MULTI and EXEC again
 		}
 		sent := false
-		err := f.follow(ctx, func(node *Node) (string, error) {
+		err := f.follow(ctx, func(node *clusterNode) (string, error) {
 			sent = true
 			for _, cmd := range cmds {
 				cmd.SetErr(nil) // or one that gets no answer would keep that of the node before
@@ -86,7 +84,7 @@ func (f forwarding) ProcessPipelineHook(redis.ProcessPipelineHook) redis.Process
 				}
 				return nil
 			})
-			return elsewhere(cmds), state.Worst(cmds, err)
+			return elsewhere(cmds), worst(cmds, err)
 		})
 		if !sent {
 			for _, cmd := range cmds {

@@ -1,4 +1,4 @@
-package cluster
+package rdb
 
 import (
 	"cmp"
@@ -57,7 +57,7 @@ var errNoSlots = errors.New("a node of the cluster knows no slots: redis-cli --c
 
 // ask asks the nodes for their map, one after another, until the first answers. One that does not
 // answer at once, as a frozen one does not, holds up nothing.
-func (c *Cluster) ask(ctx context.Context) (*slotMap, error) {
+func (c *clusterClient) ask(ctx context.Context) (*slotMap, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	addresses := c.addresses()
@@ -92,7 +92,7 @@ func (c *Cluster) ask(ctx context.Context) (*slotMap, error) {
 }
 
 // addresses are those of all nodes that are known, in any order.
-func (c *Cluster) addresses() []string {
+func (c *clusterClient) addresses() []string {
 	known := slices.Clone(c.seeds)
 	if m := c.masters.Load(); m != nil {
 		for _, r := range m.ranges {
@@ -105,12 +105,12 @@ func (c *Cluster) addresses() []string {
 	return known
 }
 
-func (c *Cluster) askNode(ctx context.Context, address string) (*slotMap, error) {
+func (c *clusterClient) askNode(ctx context.Context, address string) (*slotMap, error) {
 	node, err := c.node(address)
 	if err != nil {
 		return nil, err
 	}
-	ranges, err := Ranges(ctx, node.client)
+	ranges, err := AskRanges(ctx, node.client)
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +118,11 @@ func (c *Cluster) askNode(ctx context.Context, address string) (*slotMap, error)
 }
 
 // newSlotMap reads what a node at an address has answered.
-func newSlotMap(ranges []Range, address string) (*slotMap, error) {
+func newSlotMap(ranges []NodeRange, address string) (*slotMap, error) {
 	m := &slotMap{loaded: time.Now()}
 	for _, r := range ranges {
 		if len(r.Nodes) > 0 {
-			m.ranges = append(m.ranges, slotRange{r.First, r.Last, resolve(r.Nodes[0].Address, address)})
+			m.ranges = append(m.ranges, slotRange{r.First, r.Last, resolveAddress(r.Nodes[0].Address, address)})
 		}
 	}
 	if m.ranges == nil {
@@ -132,9 +132,9 @@ func newSlotMap(ranges []Range, address string) (*slotMap, error) {
 	return m, nil
 }
 
-// resolve completes the address of a node that another node, at the address by, has told: it may
-// lack a host, or have one that is only right there, and no port if all speak TLS.
-func resolve(address, by string) string {
+// resolveAddress completes the address of a node that another node, at the address by, has told: it
+// may lack a host, or have one that is only right there, and no port if all speak TLS.
+func resolveAddress(address, by string) string {
 	byHost, byPort, _ := net.SplitHostPort(by)
 	colon := strings.LastIndexByte(address, ':')
 	if colon < 0 {

@@ -1,4 +1,4 @@
-package cluster
+package rdb
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestAddressesThatNodesTell(t *testing.T) {
 		{"127.0.0.1:7000", "a:7001", "a:7000"},
 		{"127.0.0.1:7000", "localhost:7001", "127.0.0.1:7000"},
 	} {
-		assert.Equal(t, c.want, resolve(c.address, c.by), "%s, by %s", c.address, c.by)
+		assert.Equal(t, c.want, resolveAddress(c.address, c.by), "%s, by %s", c.address, c.by)
 	}
 }
 
@@ -27,7 +27,7 @@ func TestWhoHasASlot(t *testing.T) {
 	master := func(address string) []Endpoint {
 		return []Endpoint{{Address: address}, {Address: "replica:1"}}
 	}
-	m, err := newSlotMap([]Range{
+	m, err := newSlotMap([]NodeRange{
 		{100, 199, master("b:1")}, {0, 9, master("a:1")}, {200, 200, master("c:1")}, {201, 300, nil},
 	}, "a:1")
 	require.NoError(t, err)
@@ -50,13 +50,13 @@ func TestWhoHasASlot(t *testing.T) {
 
 func TestRangesAsNodesTellThem(t *testing.T) {
 	node := []any{"10.0.0.1", int64(7000), "id", []any{"hostname", "a.example"}}
-	var r Range
+	var r NodeRange
 	require.True(t, r.read([]any{int64(0), int64(9), node, []any{nil, int64(7001), "id of the replica"}}))
-	assert.Equal(t, Range{0, 9, []Endpoint{{"10.0.0.1:7000", "id"}, {":7001", "id of the replica"}}}, r)
+	assert.Equal(t, NodeRange{0, 9, []Endpoint{{"10.0.0.1:7000", "id"}, {":7001", "id of the replica"}}}, r)
 	for _, wrong := range []any{
 		nil, "0-9", []any{int64(0)}, []any{"0", int64(9)}, []any{int64(0), "9"}, []any{int64(0), int64(9), "10.0.0.1"},
 		[]any{int64(0), int64(9), node[:2]}, []any{int64(0), int64(9), []any{"a", "7000", "id"}}, []any{int64(0), int64(9), []any{"a", int64(7000), nil}},
 	} {
-		assert.False(t, new(Range).read(wrong), "%v", wrong)
+		assert.False(t, new(NodeRange).read(wrong), "%v", wrong)
 	}
 }

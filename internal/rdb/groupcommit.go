@@ -1,6 +1,4 @@
-// Package groupcommit has calls that come while another is at work done together, in one go, as
-// databases do with their log. There is no timer and no goroutine: a single call is done at once.
-package groupcommit
+package rdb
 
 import (
 	"context"
@@ -14,69 +12,73 @@ import (
 // ErrFull says that too much waits already.
 var ErrFull = errors.New("too many calls wait for a commit")
 
-// Limits bound what waits, so that memory is bounded when the work is slower than the callers, and
-// one commit, so that it is short. A single call is always accepted, however large it is.
-type Limits struct {
+// CommitLimits bound what waits, so that memory is bounded when the work is slower than the
+// callers, and one commit, so that it is short. A single call is always accepted, however large it
+// is.
+type CommitLimits struct {
 	// Waiting is how many calls may wait, and WaitingBytes the bytes of all of them.
 	Waiting, WaitingBytes int
 	// Units and Bytes bound the calls of one commit, together.
 	Units, Bytes int
 }
 
-// Size is what a call has of what is limited.
-type Size struct{ Units, Bytes int }
+// CommitSize is what a call has of what is limited.
+type CommitSize struct{ Units, Bytes int }
 
-// Queue holds calls that wait for a commit. One at a time is the leader: it commits those that are
+// CommitQueue has calls that come while another is at work done together, in one go, as databases
+// do with their log. There is no timer and no goroutine: a single call is done at once.
+//
+// It holds the calls that wait for a commit. One at a time is the leader: it commits those that are
 // queued, its own included, and then promotes the first that came meanwhile. It is safe for
 // concurrent use.
-type Queue[T any] struct {
-	limits Limits
+type CommitQueue[T any] struct {
+	limits CommitLimits
 	commit func(ctx context.Context, calls []T) error
 
 	mu sync.Mutex
 	// waiting is in order of arrival. The leader's call is the first until its commit is taken.
-	waiting []*call[T]
+	waiting []*queuedCall[T]
 	bytes   int
 	// leader is nil while nothing is done.
-	leader *call[T]
+	leader *queuedCall[T]
 }
 
-type call[T any] struct {
+type queuedCall[T any] struct {
 	item T
-	size Size
+	size CommitSize
 	// deadline is the caller's, zero if it has none.
 	deadline time.Time
 	// next receives what becomes of the call, and nothing more after a promotion. One that leads at
 	// once receives nothing, and has none.
-	next chan step
+	next chan commitStep
 	// err is why the call fails without a commit, if it does, from when next receives on.
 	err error
 }
 
-// step is what becomes of a call that waits. It has no pointer: a channel of pointers takes two
-// allocations.
-type step int8
+// commitStep is what becomes of a call that waits. It has no pointer: a channel of pointers takes
+// two allocations.
+type commitStep int8
 
 const (
 	// done means that the call was committed, or failed.
-	done step = iota
+	done commitStep = iota
 	// promoted means that the call is the leader of the next commit.
 	promoted
 )
 
-// New makes a queue. Commit does calls, in order of arrival, and leaves their results with them; it
-// runs once at a time. If it returns an error, calls that have come meanwhile would fare no better,
-// and fail with that at once. Its context is that of the caller that leads, but is not done before
-// the last deadline of all its callers.
-func New[T any](limits Limits, commit func(ctx context.Context, calls []T) error) *Queue[T] {
-	return &Queue[T]{limits: limits, commit: commit}
+// NewCommitQueue makes a queue. Commit does calls, in order of arrival, and leaves their results
+// with them; it runs once at a time. If it returns an error, calls that have come meanwhile would
+// fare no better, and fail with that at once. Its context is that of the caller that leads, but is
+// not done before the last deadline of all its callers.
+func NewCommitQueue[T any](limits CommitLimits, commit func(ctx context.Context, calls []T) error) *CommitQueue[T] {
+	return &CommitQueue[T]{limits: limits, commit: commit}
 }
 
 // Do returns nil once a call was committed. Otherwise it was not, and never will be: it fails with
 // [ErrFull], with the context's cause if that is done while the call waits, or with the error of
 // the commit before. If a commit panics, its other calls return as if they were committed.
-func (q *Queue[T]) Do(ctx context.Context, item T, size Size) error {
-	c := &call[T]{item: item, size: size}
+func (q *CommitQueue[T]) Do(ctx context.Context, item T, size CommitSize) error {
+	c := &queuedCall[T]{item: item, size: size}
 	c.deadline, _ = ctx.Deadline()
 	isLeader, err := q.join(c)
 	if err == nil && !isLeader {
@@ -89,7 +91,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T, size Size) error {
 }
 
 // Waiting is how many calls wait while another is committed: -1 if none is.
-func (q *Queue[T]) Waiting() int {
+func (q *CommitQueue[T]) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.leader == nil {
@@ -99,7 +101,7 @@ func (q *Queue[T]) Waiting() int {
 }
 
 // join adds a call, and reports whether it is the leader.
-func (q *Queue[T]) join(c *call[T]) (isLeader bool, err error) {
+func (q *CommitQueue[T]) join(c *queuedCall[T]) (isLeader bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) >= q.limits.Waiting || q.bytes >= q.limits.WaitingBytes {
@@ -111,13 +113,13 @@ func (q *Queue[T]) join(c *call[T]) (isLeader bool, err error) {
 		q.leader = c
 		return true, nil
 	}
-	c.next = make(chan step, 1)
+	c.next = make(chan commitStep, 1)
 	return false, nil
 }
 
 // wait returns when a call is committed, or promoted to leader.
-func (q *Queue[T]) wait(ctx context.Context, c *call[T]) (isLeader bool, err error) {
-	var next step
+func (q *CommitQueue[T]) wait(ctx context.Context, c *queuedCall[T]) (isLeader bool, err error) {
+	var next commitStep
 	select {
 	case next = <-c.next:
 	case <-ctx.Done():
@@ -131,7 +133,7 @@ func (q *Queue[T]) wait(ctx context.Context, c *call[T]) (isLeader bool, err err
 
 // leave removes a call whose caller has gone, and reports true. It reports false if that is the
 // leader, or is being committed.
-func (q *Queue[T]) leave(c *call[T]) bool {
+func (q *CommitQueue[T]) leave(c *queuedCall[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.Index(q.waiting, c)
@@ -144,7 +146,7 @@ func (q *Queue[T]) leave(c *call[T]) bool {
 }
 
 // lead commits what is queued, and promotes the next leader.
-func (q *Queue[T]) lead(ctx context.Context, leader *call[T]) {
+func (q *CommitQueue[T]) lead(ctx context.Context, leader *queuedCall[T]) {
 	// Let calls that are about to join do so. Under load this makes commits larger; without load it
 	// costs nothing.
 	runtime.Gosched()
@@ -168,7 +170,7 @@ func (q *Queue[T]) lead(ctx context.Context, leader *call[T]) {
 }
 
 // contextOf is the context of a commit: the leader's, but what ends that does not end the others'.
-func contextOf[T any](leader context.Context, calls []*call[T]) (context.Context, context.CancelFunc) {
+func contextOf[T any](leader context.Context, calls []*queuedCall[T]) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(leader)
 	var last time.Time
 	for _, c := range calls {
@@ -183,7 +185,7 @@ func contextOf[T any](leader context.Context, calls []*call[T]) (context.Context
 }
 
 // take removes the calls of one commit from the queue, and returns them.
-func (q *Queue[T]) take() []*call[T] {
+func (q *CommitQueue[T]) take() []*queuedCall[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, units, bytes := 0, 0, 0
@@ -197,14 +199,14 @@ func (q *Queue[T]) take() []*call[T] {
 		n++
 	}
 	taken, left := q.waiting[:n], q.waiting[n:]
-	q.waiting = append(make([]*call[T], 0, len(q.waiting)), left...) // as many may come during this commit
+	q.waiting = append(make([]*queuedCall[T], 0, len(q.waiting)), left...) // as many may come during this commit
 	q.bytes -= bytes
 	return taken
 }
 
 // promote makes the first call that waits the leader, if there is one. After an error, all that
 // wait fail instead.
-func (q *Queue[T]) promote(err error) {
+func (q *CommitQueue[T]) promote(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.leader = nil

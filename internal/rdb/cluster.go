@@ -1,8 +1,4 @@
-// Package cluster knows which node of a Redis Cluster has which slot, and has a client for each.
-//
-// The Redis library's own ClusterClient is not used, because it sends again what may have taken
-// effect, and WAIT to another node than the change that it is about: see decision 57.
-package cluster
+package rdb
 
 import (
 	"context"
@@ -31,8 +27,8 @@ const (
 	nodeTTL = 10 * time.Minute
 )
 
-// Node is a server of the cluster.
-type Node struct {
+// clusterNode is a server of the cluster.
+type clusterNode struct {
 	// client goes to it alone, and follows nothing.
 	client  *redis.Client
 	Address string
@@ -40,8 +36,12 @@ type Node struct {
 	named time.Time
 }
 
-// Cluster is a Redis Cluster. It is safe for concurrent use.
-type Cluster struct {
+// clusterClient knows which node of a Redis Cluster has which slot, and has a client for each. It
+// is safe for concurrent use.
+//
+// The Redis library's own ClusterClient is not used, because it sends again what may have taken
+// effect, and WAIT to another node than the change that it is about: see decision 57.
+type clusterClient struct {
 	seeds   []string
 	connect func(address string) *redis.Client
 	masters atomic.Pointer[slotMap]
@@ -50,28 +50,28 @@ type Cluster struct {
 	close context.CancelFunc
 
 	mu    sync.Mutex
-	nodes map[string]*Node
+	nodes map[string]*clusterNode
 	// loading is the load under way, nil if there is none.
-	loading *load
+	loading *mapLoad
 	loads   sync.WaitGroup
 }
 
-// load is one load of the map. Its error is there when it is done.
-type load struct {
+// mapLoad is one load of the map. Its error is there when it is done.
+type mapLoad struct {
 	done chan struct{}
 	err  error
 }
 
-// New prepares a cluster of which some nodes' addresses are known. It does not connect yet. Connect
-// makes the client of a node.
-func New(seeds []string, connect func(address string) *redis.Client) *Cluster {
-	c := &Cluster{seeds: seeds, connect: connect, nodes: map[string]*Node{}}
+// newClusterClient prepares a cluster of which some nodes' addresses are known. It does not connect
+// yet. Connect makes the client of a node.
+func newClusterClient(seeds []string, connect func(address string) *redis.Client) *clusterClient {
+	c := &clusterClient{seeds: seeds, connect: connect, nodes: map[string]*clusterNode{}}
 	c.open, c.close = context.WithCancel(context.Background())
 	return c
 }
 
 // Close closes all clients.
-func (c *Cluster) Close() error {
+func (c *clusterClient) Close() error {
 	c.close()
 	c.mu.Lock()
 	nodes := slices.Collect(maps.Values(c.nodes))
@@ -85,7 +85,7 @@ func (c *Cluster) Close() error {
 }
 
 // Master is the node that has a slot, as far as is known. The first call asks the nodes.
-func (c *Cluster) Master(ctx context.Context, slot int) (*Node, error) {
+func (c *clusterClient) Master(ctx context.Context, slot int) (*clusterNode, error) {
 	m := c.masters.Load()
 	if m == nil {
 		if err := c.loadFirst(ctx); err != nil {
@@ -104,7 +104,7 @@ func (c *Cluster) Master(ctx context.Context, slot int) (*Node, error) {
 }
 
 // AddressOf is the address of the node that has a slot, as far as is known; else empty.
-func (c *Cluster) AddressOf(slot int) string {
+func (c *clusterClient) AddressOf(slot int) string {
 	if m := c.masters.Load(); m != nil {
 		return m.find(slot)
 	}
@@ -113,8 +113,8 @@ func (c *Cluster) AddressOf(slot int) string {
 
 // Moved takes note that the node at an address has said that a slot is at another, and returns the
 // node there.
-func (c *Cluster) Moved(slot int, address, by string) (*Node, error) {
-	address = resolve(address, by)
+func (c *clusterClient) Moved(slot int, address, by string) (*clusterNode, error) {
+	address = resolveAddress(address, by)
 	c.mu.Lock()
 	if m := c.masters.Load(); m != nil && m.find(slot) != address {
 		c.masters.Store(m.with(slot, address))
@@ -125,17 +125,17 @@ func (c *Cluster) Moved(slot int, address, by string) (*Node, error) {
 }
 
 // Suspect has the map loaded anew in the background, because a call has failed.
-func (c *Cluster) Suspect() {
+func (c *clusterClient) Suspect() {
 	if m := c.masters.Load(); m != nil && time.Since(m.loaded) > minAge {
 		c.reload()
 	}
 }
 
 // Ping asks the nodes for the map. It succeeds if one of them answers.
-func (c *Cluster) Ping(ctx context.Context) error { return c.load(ctx) }
+func (c *clusterClient) Ping(ctx context.Context) error { return c.load(ctx) }
 
 // node is the client of an address, and is made if there is none.
-func (c *Cluster) node(address string) (*Node, error) {
+func (c *clusterClient) node(address string) (*clusterNode, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open.Err() != nil {
@@ -143,7 +143,7 @@ func (c *Cluster) node(address string) (*Node, error) {
 	}
 	node := c.nodes[address]
 	if node == nil {
-		node = &Node{client: c.connect(address), Address: address}
+		node = &clusterNode{client: c.connect(address), Address: address}
 		c.nodes[address] = node
 	}
 	node.named = time.Now()
@@ -151,7 +151,7 @@ func (c *Cluster) node(address string) (*Node, error) {
 }
 
 // loadFirst is load, unless another caller has loaded the map meanwhile.
-func (c *Cluster) loadFirst(ctx context.Context) error {
+func (c *clusterClient) loadFirst(ctx context.Context) error {
 	c.mu.Lock()
 	if c.masters.Load() != nil {
 		c.mu.Unlock()
@@ -163,10 +163,10 @@ func (c *Cluster) loadFirst(ctx context.Context) error {
 }
 
 // load loads the map, or waits for the load under way.
-func (c *Cluster) load(ctx context.Context) error { return c.reload().wait(ctx) }
+func (c *clusterClient) load(ctx context.Context) error { return c.reload().wait(ctx) }
 
 // wait waits for a load; nil is that of a cluster that is closed.
-func (l *load) wait(ctx context.Context) error {
+func (l *mapLoad) wait(ctx context.Context) error {
 	if l == nil {
 		return redis.ErrClosed
 	}
@@ -180,18 +180,18 @@ func (l *load) wait(ctx context.Context) error {
 
 // reload starts to load the map in the background, and returns the load under way. If the cluster
 // is closed there may be none.
-func (c *Cluster) reload() *load {
+func (c *clusterClient) reload() *mapLoad {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.begin()
 }
 
 // begin is reload for a caller who has the mutex.
-func (c *Cluster) begin() *load {
+func (c *clusterClient) begin() *mapLoad {
 	if c.loading != nil || c.open.Err() != nil {
 		return c.loading
 	}
-	l := &load{done: make(chan struct{})}
+	l := &mapLoad{done: make(chan struct{})}
 	c.loading = l
 	c.loads.Go(func() {
 		defer close(l.done)
@@ -210,7 +210,7 @@ func (c *Cluster) begin() *load {
 }
 
 // forget closes the clients of nodes that nothing has named for long. The caller has the mutex.
-func (c *Cluster) forget(m *slotMap) {
+func (c *clusterClient) forget(m *slotMap) {
 	now := time.Now()
 	for address, node := range c.nodes {
 		switch {

@@ -1,4 +1,4 @@
-package compose
+package rdb
 
 import (
 	"strings"
@@ -45,7 +45,7 @@ local function used(id)
   return redis.call('GET', (ns .. 'thing:' .. (id))) or MAX -- unused
 end
 return used(ARGV[2])
-`, Script(composed, "return used(ARGV[2])\n"))
+`, ComposeScript(composed, "return used(ARGV[2])\n"))
 	assert.Equal(t, `local ns = ARGV[1]
 local MIN, MAX = 1, 2 -- of something
 local function used(id)
@@ -58,7 +58,7 @@ KINDS.thing = {
 }
 function KINDS.take(id) return used(id) end
 return KINDS[ARGV[2]].take('12')
-`, Script(composed, "return KINDS[ARGV[2]].take('12')\n"))
+`, ComposeScript(composed, "return KINDS[ARGV[2]].take('12')\n"))
 }
 
 func TestKeysAreMadeWhereTheyAreNeeded(t *testing.T) {
@@ -88,13 +88,13 @@ end
 		"lines_key(1)":                 "lines_key(1)",
 		"twice_key(f())":               "twice_key(f())",
 	} {
-		lines := strings.Split(Script(library, "return "+entry), "\n")
+		lines := strings.Split(ComposeScript(library, "return "+entry), "\n")
 		assert.Equal(t, "return "+want, lines[len(lines)-1])
 	}
 	const value = "return each({ thing_key, all_key() })"
 	assert.Equal(t, `local ns = ARGV[1]
 local function thing_key(id) return ns .. 'id:' .. id end
-return each({ thing_key, (ns .. 'all') })`, Script(library, value))
+return each({ thing_key, (ns .. 'all') })`, ComposeScript(library, value))
 }
 
 const makers = `local function key_of(id) return id end
@@ -139,6 +139,6 @@ makers = function() return made end
 return made
 end
 return use() + makers().inner().f()
-`, Script(makers, "return use() + inner().f()\n"))
-	assert.Contains(t, Script(makers, "return use() + key_of(1)\n"), "local makers\nlocal function key_of(id) return id end\nlocal function both_of")
+`, ComposeScript(makers, "return use() + inner().f()\n"))
+	assert.Contains(t, ComposeScript(makers, "return use() + key_of(1)\n"), "local makers\nlocal function key_of(id) return id end\nlocal function both_of")
 }

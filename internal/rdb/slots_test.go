@@ -1,4 +1,4 @@
-package slots_test
+package rdb_test
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"routemaster/internal/rdb/slots"
+	"routemaster/internal/rdb"
 )
 
 // TestSlotsOfKeys has the examples of the specification, and what CLUSTER KEYSLOT answers.
@@ -15,7 +15,7 @@ func TestSlotsOfKeys(t *testing.T) {
 		"123456789": 0x31C3, "": 0, "foo": 12182, "{user1000}.following": 3443, "{user1000}.followers": 3443,
 		"foo{}{bar}": 8363, "foo{{bar}}zap": 4015, "{bar": 4015, "foo{bar}{zap}": 5061, "{bar}": 5061,
 	} {
-		assert.Equal(t, want, slots.Of(key), key)
+		assert.Equal(t, want, rdb.SlotOf(key), key)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestTagsNeverChange(t *testing.T) {
 	} {
 		var tags []string
 		for i := range partitions {
-			tags = append(tags, slots.Tag(i, partitions))
+			tags = append(tags, rdb.SlotTag(i, partitions))
 		}
 		assert.Equal(t, want, tags)
 	}
@@ -42,12 +42,12 @@ func TestPartitionsAreDividedEvenly(t *testing.T) {
 	for partitions := 1; partitions <= 48; partitions++ {
 		var of []int
 		for i := range partitions {
-			of = append(of, slots.Of("{"+slots.Tag(i, partitions)+"}:topics"))
+			of = append(of, rdb.SlotOf("{"+rdb.SlotTag(i, partitions)+"}:topics"))
 		}
 		for nodes := 1; nodes <= partitions; nodes++ {
 			owned := make([]int, nodes)
 			for _, slot := range of {
-				owned[slot*nodes/slots.Count]++
+				owned[slot*nodes/rdb.SlotCount]++
 			}
 			unevenness := slices.Max(owned) - slices.Min(owned)
 			if partitions%nodes == 0 {

@@ -1,5 +1,4 @@
-// Package state says what the results of calls say about Redis, and whether it is there.
-package state
+package rdb
 
 import (
 	"context"
@@ -14,10 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Connection observes the result of every command, and logs when Redis becomes unavailable and
+// connectionState observes the result of every command, and logs when Redis becomes unavailable and
 // when it is available again, and likewise whether the partition is held. It is a [redis.Hook] of
 // every connection.
-type Connection struct {
+type connectionState struct {
 	log        *slog.Logger
 	down, held atomic.Bool
 	// In ms since the Unix epoch.
@@ -25,21 +24,21 @@ type Connection struct {
 	lastUnavailable     atomic.Pointer[time.Time]
 }
 
-// New takes Redis to be there from now on.
-func New(log *slog.Logger) *Connection {
-	s := &Connection{log: log}
+// newConnectionState takes Redis to be there from now on.
+func newConnectionState(log *slog.Logger) *connectionState {
+	s := &connectionState{log: log}
 	s.noteUnavailable()
 	return s
 }
 
-func (s *Connection) noteUnavailable() {
+func (s *connectionState) noteUnavailable() {
 	now := time.Now()
 	s.lastUnavailable.Store(&now)
 }
 
 // SteadySince is since when no call has found Redis unavailable or the partition held, by the
 // host's clock as it is set now: it may have been wrong then.
-func (s *Connection) SteadySince() time.Time {
+func (s *connectionState) SteadySince() time.Time {
 	now := time.Now()
 	return now.Add(-now.Sub(*s.lastUnavailable.Load()))
 }
@@ -52,32 +51,32 @@ const refusalPause = time.Minute
 const quietTime = 2 * time.Second
 
 // Observe takes note of the result of a call.
-func (s *Connection) Observe(err error) {
+func (s *connectionState) Observe(err error) {
 	now := time.Now().UnixMilli()
-	switch Classify(err) {
-	case Answered:
+	switch classify(err) {
+	case answered:
 		s.noteAvailable(now)
-	case Held:
+	case held:
 		s.noteUnavailable()
 		s.noteAvailable(now)
 		if s.held.CompareAndSwap(false, true) {
 			s.log.Error("partition held or moving, retrying", "error", err)
 		}
-	case Unavailable:
+	case unavailable:
 		s.noteUnavailable()
 		if now-s.backAt.Load() > quietTime.Milliseconds() && s.down.CompareAndSwap(false, true) {
 			s.log.Error("redis unavailable, retrying", "error", err)
 		}
-	case Refused:
+	case refused:
 		if last := s.lastRefusal.Swap(now); now-last > refusalPause.Milliseconds() {
 			s.log.Error("redis refuses calls", "error", err)
 		}
-	case Abandoned, Moved:
+	case abandoned, moved:
 	}
 }
 
 // noteAvailable notes that Redis answers, at a time in ms since the Unix epoch.
-func (s *Connection) noteAvailable(now int64) {
+func (s *connectionState) noteAvailable(now int64) {
 	if s.down.CompareAndSwap(true, false) {
 		s.backAt.Store(now)
 		s.log.Info("redis available again")
@@ -86,9 +85,9 @@ func (s *Connection) noteAvailable(now int64) {
 
 // observeScripts notes that the partition is held no more if a script has run. No other command
 // says so: reads are answered while a partition is held. EVAL is sent without the guard.
-func (s *Connection) observeScripts(cmds ...redis.Cmder) {
+func (s *connectionState) observeScripts(cmds ...redis.Cmder) {
 	hasRun := func(cmd redis.Cmder) bool {
-		return cmd.Name() == "evalsha" && Classify(cmd.Err()) == Answered && !HasCode(cmd.Err(), "NOSCRIPT")
+		return cmd.Name() == "evalsha" && classify(cmd.Err()) == answered && !HasCode(cmd.Err(), "NOSCRIPT")
 	}
 	if s.held.Load() && slices.ContainsFunc(cmds, hasRun) && s.held.CompareAndSwap(true, false) {
 		s.log.Info("partition open again")
@@ -96,7 +95,7 @@ func (s *Connection) observeScripts(cmds ...redis.Cmder) {
 }
 
 // observeCall is Observe, but ignores the failure of a call that ran out of its own time.
-func (s *Connection) observeCall(ctx context.Context, err error) {
+func (s *connectionState) observeCall(ctx context.Context, err error) {
 	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) {
 		return
 	}
@@ -107,7 +106,7 @@ var errUnknownMaster = errors.New("the sentinels that answer know no master of t
 
 // DialHook is part of [redis.Hook]. Sentinels that do not know the master answer nil, which must
 // not be taken for the answer of a call.
-func (s *Connection) DialHook(next redis.DialHook) redis.DialHook {
+func (s *connectionState) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
 		if errors.Is(err, redis.Nil) {
@@ -118,7 +117,7 @@ func (s *Connection) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // ProcessHook is part of [redis.Hook].
-func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (s *connectionState) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := withoutArguments(next(ctx, cmd))
 		cmd.SetErr(withoutArguments(cmd.Err()))
@@ -137,7 +136,7 @@ var optional = []string{"hello", "client", "info", "config", "cluster"}
 // isOptional reports whether a command failed with an error because this Redis lacks it, or its
 // user may not run it.
 func isOptional(cmd redis.Cmder, err error) bool {
-	return err != nil && cmd.Err() == err && slices.Contains(optional, cmd.Name()) && (Unknown(err) || HasCode(err, "NOPERM"))
+	return err != nil && cmd.Err() == err && slices.Contains(optional, cmd.Name()) && (isUnknownCommand(err) || HasCode(err, "NOPERM"))
 }
 
 // replyError is a reply of Redis without the arguments of the command.
@@ -174,13 +173,13 @@ func complete(cmds []redis.Cmder, first error) {
 
 // ProcessPipelineHook is part of [redis.Hook]. The library returns the first error, and takes a key
 // that is not there for one; whoever looks at that alone must see that a later command was refused.
-func (s *Connection) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (s *connectionState) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		first := withoutArguments(next(ctx, cmds))
 		if first != nil {
 			complete(cmds, first)
 		}
-		err := Worst(cmds, first)
+		err := worst(cmds, first)
 		if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return isOptional(cmd, err) }) {
 			s.observeCall(ctx, err)
 		}

@@ -1,4 +1,4 @@
-package source
+package rdb
 
 import (
 	"crypto/tls"
