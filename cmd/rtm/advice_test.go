@@ -13,7 +13,6 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
-	"routemaster/internal/overview/verdict"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/stores"
 )
@@ -75,7 +74,7 @@ func adviceOfTheOverview() (text string) {
 	}
 	var sampler overview.Sampler
 	figures := sampler.Add(s)
-	verdict.Judge(&figures, s, nil)
+	overview.Judge(&figures, s, nil)
 	for _, p := range figures.Problems {
 		text += p.Detail + "\n"
 	}

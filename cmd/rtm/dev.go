@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/machines"
 	"routemaster/internal/tail"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/terminal"
 )
 
@@ -127,8 +127,8 @@ func (d *devBus) run(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 
-	log := logs.New(d.errors, d.config.LogLevel, d.config.LogJSON)
-	defer logs.Flush(log)
+	log := telemetry.NewLogger(d.errors, d.config.LogLevel, d.config.LogJSON)
+	defer telemetry.Flush(log)
 	d.batches = make(chan []client.Event)
 	d.receiver.Start(func(delivery context.Context, events []client.Event) error {
 		select {

@@ -14,7 +14,7 @@ import (
 	"routemaster/client"
 	clientmachines "routemaster/client/machines"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/graph"
+	"routemaster/internal/machines/definition"
 	"routemaster/internal/terminal"
 )
 
@@ -39,7 +39,7 @@ Gates are round, actions have corners. Dashed arrows are for all values that no 
 			return bus.completeMachines(cmd, args, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(graph.Formats, format) {
+			if !slices.Contains(definition.Formats, format) {
 				return wrongFlag("format", "dot, mermaid or svg")
 			}
 			if bus.bus == "" {
@@ -59,7 +59,7 @@ Gates are round, actions have corners. Dashed arrows are for all values that no 
 	}
 	bus.add(command)
 	command.Flags().StringVar(&format, "format", "mermaid", "what to write: dot, mermaid or svg")
-	_ = command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(graph.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(definition.Formats, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -74,7 +74,7 @@ func drawFiles(cmd *cobra.Command, args []string, format string) error {
 	if err != nil {
 		return err
 	}
-	drawn, err := graph.Draw(m, format)
+	drawn, err := definition.Draw(m, format)
 	if err != nil {
 		return err
 	}

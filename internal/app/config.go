@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/clock"
 	"routemaster/internal/jobs"
-	"routemaster/internal/seal"
+	"routemaster/internal/signature"
 	"routemaster/internal/telemetry/exceptions"
 )
 
@@ -58,7 +58,7 @@ type Config struct {
 	Machines []string
 
 	// Secrets are the keys that subscribers' secrets are sealed with.
-	Secrets seal.Keyring
+	Secrets signature.Keyring
 
 	MaxEventData int
 	// The limits of topics of a subscription, of a client, and of the bus.

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
-	"routemaster/internal/web/server"
+	"routemaster/internal/web/rest"
 )
 
 // addConsole has web serve the console, unless it is off.
@@ -21,7 +21,7 @@ func addConsole(to *web.Config, c Config, st *store.Store, live *samples.Live, l
 	}
 	sessions := session.New(st.Partition(), c.RootKey, c.clock.Now)
 	to.Logins = sessions
-	to.Console = func(api http.Handler, bodies *server.Buffers) http.Handler {
+	to.Console = func(api http.Handler, bodies *rest.Buffers) http.Handler {
 		return console.New(console.Config{
 			RootKey: c.RootKey, Name: c.AppName, Environment: c.Env, Version: Version(),
 			ReadOnly: c.Console == "read-only", Secure: c.ForceTLS,

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"routemaster/internal/clock"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // Exit statuses of all programs.
@@ -68,8 +68,8 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	}
 	ctx, stop := StopOnSignal(context.Background())
 	defer stop()
-	log := logs.New(stderr, config.LogLevel, config.LogJSON)
-	defer logs.Flush(log)
+	log := telemetry.NewLogger(stderr, config.LogLevel, config.LogJSON)
+	defer telemetry.Flush(log)
 	warnOfUnknown(log, lookup, file)
 	warnOfUnusedKeys(log, lookup)
 	err = run(ctx, config, log)

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/seal"
+	"routemaster/internal/signature"
 	"routemaster/internal/telemetry/exceptions"
 )
 
@@ -186,8 +186,8 @@ func (e *environment) downstreamURL(name string) string {
 	return value
 }
 
-func (e *environment) keyring(name string) seal.Keyring {
-	keys, err := seal.ParseKeyring(e.lookup(name))
+func (e *environment) keyring(name string) signature.Keyring {
+	keys, err := signature.ParseKeyring(e.lookup(name))
 	if err != nil {
 		e.refuse(name, notShown, fmt.Sprintf("comma-separated keys as openssl rand -base64 32 makes them; %v", err))
 	}

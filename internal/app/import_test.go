@@ -26,71 +26,66 @@ type room struct {
 var plan = []room{
 	{"bus", ""},
 	{"clock", ""},
-	{"groupcommit", ""},
 	{"overview", "bus"},
 	{"format", ""},
 	{"jobs", "bus"},
 	{"machines/condition", "bus"},
 	{"machines", "bus machines/condition"},
-	{"machines/definition", "bus machines machines/condition"},
-	{"machines/graph", "machines"},
-	{"seal", ""},
-	{"signature", "bus seal"},
+	{"machines/definition", "bus machines/condition machines"},
+	{"signature", "bus"},
 	{"wire", "bus"},
 	{"freeport", ""},
-	{"rdb", "bus groupcommit freeport"}, // rdbtest needs ports
+	{"rdb", "bus freeport"}, // rdbtest needs ports
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
 	{"account", "bus rdb queue"},
-	{"jobs/jobstore", "bus wire rdb queue fence account jobs"},
-	{"machines/labelstore", "bus account groupcommit rdb queue fence machines machines/definition"},
+	{"jobs/jobstore", "bus jobs wire rdb queue fence account"},
+	{"machines/labelstore", "bus machines machines/definition rdb queue fence account"},
 	{"store", "bus wire rdb queue fence"},
-	{"doctor", "bus jobs wire rdb queue fence account jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it
-	{"migrate", "bus wire rdb queue store"}, // likewise
+	{"doctor", "bus jobs machines wire rdb queue fence account jobs/jobstore machines/labelstore store"}, // off the hot path: only what rtm calls imports it
+	{"migrate", "bus wire rdb queue store"},                                                              // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
-	{"deadletter", "bus wire rdb queue store"},
+	{"deadletter", "bus wire rdb store"},
 	{"secrets", "bus signature rdb fence store"},
-	{"history", "bus wire rdb queue fence store"},
+	{"history", "bus wire rdb fence store"},
 	{"livetail", "bus rdb store"},
-	{"replay", "bus wire rdb queue store history"},
+	{"replay", "bus rdb store history"},
 	{"outbound", "bus"},
-	{"telemetry", "bus account jobs machines wire rdb queue store"},
-	{"overview/samples", "bus account clock jobs rdb store inspect telemetry overview"},
-	{"move", "bus clock format overview overview/samples rdb fence jobs/jobstore machines/labelstore store"}, // likewise
-	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
-	{"ingest", "bus groupcommit wire store telemetry"},
-	{"delivery", "bus seal signature wire queue store outbound telemetry"},
-	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
-	{"machines/evaluation", "bus machines machines/condition outbound telemetry"},
-	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound telemetry"},
-	{"machines/topics", "bus account wire rdb queue fence store machines machines/labelstore outbound telemetry ingest"},
-	{"machines/machinestest", "bus rdb queue doctor machines machines/definition machines/labelstore machines/runner outbound telemetry"},
+	{"telemetry", "bus jobs machines rdb account store"},
+	{"overview/samples", "bus clock overview jobs rdb account store inspect telemetry"},
+	{"move", "bus overview format rdb fence jobs/jobstore machines/labelstore store overview/samples"}, // likewise
+	{"jobs/housekeeping", "bus jobs jobs/jobstore telemetry"},
+	{"ingest", "bus wire rdb store telemetry"},
+	{"delivery", "bus signature wire queue store outbound telemetry"},
+	{"jobs/runner", "bus jobs queue jobs/jobstore outbound telemetry"},
+	{"machines/evaluation", "bus machines/condition machines outbound telemetry"},
+	{"machines/runner", "bus machines/condition machines queue machines/labelstore outbound telemetry machines/evaluation"},
+	{"machines/topics", "bus machines wire rdb queue fence account machines/labelstore store outbound telemetry ingest"},
+	{"machines/machinestest", "bus machines machines/definition rdb queue machines/labelstore doctor outbound telemetry machines/runner"},
 	{"retention", "bus rdb store"},
 	{"activity", "rdb"},
-	{"maintenance", "bus account wire rdb queue store deadletter history replay retention telemetry"},
+	{"maintenance", "bus wire rdb queue account store deadletter history replay telemetry retention"},
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
-	{"console/markup", "overview format console/static"},
 	{"console/gzipped", ""},
-	{"web/auth", "bus telemetry"},
-	{"web", "web/auth bus account overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
-	{"web/webtest", "bus jobs overview overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
+	{"web", "bus overview jobs machines/condition machines machines/definition signature wire queue account jobs/jobstore machines/labelstore store inspect deadletter secrets history livetail replay outbound telemetry ingest machines/evaluation machines/topics activity"},
+	{"web/webtest", "bus overview jobs rdb machines/labelstore store store/storetest outbound telemetry overview/samples ingest web"},
 	{"client", ""}, // other programs import it
-	{"console", "bus overview format rdb activity client console/static console/markup console/gzipped web/auth"},
-	{"console/consoletest", "bus wire overview rdb seal store store/storetest machines/labelstore machines/runner machines/machinestest outbound web web/webtest console"},
+	{"console", "bus overview format rdb activity console/static console/gzipped web client"},
+	{"console/consoletest", "bus overview signature wire rdb store store/storetest outbound machines/machinestest web web/webtest console"},
 	{"selfsigned", ""},
 	{"terminal", ""},
-	{"top", "client bus overview format terminal"},
-	{"tail", "client bus selfsigned terminal"},
-	{"bench", "client freeport rdb overview overview/samples selfsigned store"}, // it measures from outside, and makes a bus on a cluster, and a history
-	{"app", "bus account clock overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web web/auth console"},
+	{"top", "bus overview format client terminal"},
+	{"tail", "bus client selfsigned terminal"},
+	{"bench", "overview freeport rdb store overview/samples client selfsigned"}, // it measures from outside, and makes a bus on a cluster, and a history
+	{"app", "bus clock overview jobs machines machines/definition signature rdb queue account jobs/jobstore machines/labelstore store outbound telemetry overview/samples jobs/housekeeping ingest delivery jobs/runner machines/runner machines/topics maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "client bus format wire rdb jobs machines machines/condition machines/definition machines/graph store doctor migrate move telemetry terminal app top tail bench"},
+	{"cmd/rtm", "bus format jobs machines/condition machines machines/definition wire rdb store doctor migrate telemetry move client terminal top tail bench app"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those
@@ -98,7 +93,7 @@ var plan = []room{
 var libraries = map[string]string{
 	"github.com/DataDog/datadog-go/":       "telemetry/metricservice",
 	"github.com/HdrHistogram/":             "bench/load",
-	"github.com/abbot/go-http-auth":        "web/auth",
+	"github.com/abbot/go-http-auth":        "web/rest",
 	"github.com/alicebob/miniredis/":       "cmd/rtm", // for rtm dev
 	"github.com/cenkalti/backoff/":         "client",
 	"github.com/charmbracelet/x/ansi":      "top",
@@ -120,13 +115,13 @@ var libraries = map[string]string{
 	"github.com/schollz/progressbar/":      "cmd/rtm",
 	"github.com/spf13/":                    "cmd/rtm",
 	"github.com/vmihailenco/msgpack/":      "wire",
-	"go.opentelemetry.io/":                 "telemetry/tracing",
-	"go.yaml.in/yaml/":                     "machines/definition/document cmd/rtm",
+	"go.opentelemetry.io/":                 "telemetry",
+	"go.yaml.in/yaml/":                     "machines/definition cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
 	"golang.org/x/sync/":                   "store/stores machines/topics bench cmd/rtm",
 	"golang.org/x/sys/":                    "outbound tail",
 	"golang.org/x/term":                    "terminal",
-	"golang.org/x/time/":                   "web/auth",
+	"golang.org/x/time/":                   "web/rest",
 }
 
 // forTests is what only tests and the packages that help them import.

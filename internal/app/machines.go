@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/store/stores"
-	"routemaster/internal/telemetry/tracing"
+	"routemaster/internal/telemetry"
 )
 
 // loadMachines reads the configured definitions of state machines; nil if there are none. It fails
@@ -73,7 +73,7 @@ func applyMachines(ctx context.Context, client *topics.Client, next *machines.De
 func newLabelStores(all *stores.Stores) *labelstores.Stores {
 	labels := labelstores.New(all.Partitions())
 	for _, st := range labels.All() {
-		st.Trace = tracing.Traceparent
+		st.Trace = telemetry.Traceparent
 	}
 	return labels
 }

@@ -16,8 +16,7 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/metrics"
-	"routemaster/internal/telemetry/tracing"
-	"routemaster/internal/web/server"
+	"routemaster/internal/web/rest"
 )
 
 // observability is what makes the state of a daemon visible from outside.
@@ -27,11 +26,11 @@ type observability struct {
 	recorder *telemetry.Recorder
 	daemon   string
 	reporter *exceptions.Reporter
-	tracer   *tracing.Tracer
+	tracer   *telemetry.Tracer
 	// listener serves the metrics; nil if they are not served.
 	listener net.Listener
 	// connections bound those of all listeners.
-	connections *server.Connections
+	connections *rest.Connections
 	// stores has the stores of the bus, nil until it is there.
 	stores atomic.Pointer[stores.Stores]
 	log    *slog.Logger
@@ -54,7 +53,7 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 	}
 	o := &observability{
 		daemon: daemon, metrics: metrics.NewRegistry(), reporter: reporter, log: log,
-		connections: server.NewConnections(openFileLimit(), c.AddressConnections, log),
+		connections: rest.NewConnections(openFileLimit(), c.AddressConnections, log),
 	}
 	if err := o.open(c); err != nil {
 		o.closeReports()
@@ -93,7 +92,7 @@ func (o *observability) start(c Config, all *stores.Stores, labels *labelstores.
 // open prepares the tracer and the metrics listener, as configured.
 func (o *observability) open(c Config) (err error) {
 	if c.Tracing {
-		if o.tracer, err = tracing.New(c.AppName+"-"+o.daemon, Version(), o.log); err != nil {
+		if o.tracer, err = telemetry.NewTracer(c.AppName+"-"+o.daemon, Version(), o.log); err != nil {
 			return err
 		}
 	}

@@ -16,11 +16,10 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/web"
-	"routemaster/internal/web/auth"
 	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/machines"
 	"routemaster/internal/web/queues"
-	"routemaster/internal/web/server"
+	"routemaster/internal/web/rest"
 	"routemaster/internal/web/subscriber"
 )
 
@@ -89,7 +88,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	live := samples.NewLive(newCollector(c, all, labels))
 	config := web.Config{
 		RootKey:        c.RootKey,
-		Guesses:        auth.NewGuesses(),
+		Guesses:        rest.NewGuesses(),
 		NonceTTL:       c.NonceTTL,
 		IdempotencyTTL: c.IdempotencyTTL,
 		MaxEventData:   c.MaxEventData,
@@ -142,7 +141,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 // openStoresOfWeb is openStores. On a cluster it serves meanwhile on a listener, which it leaves
 // open: a probe must not take a process for dead that waits for Redis.
 func openStoresOfWeb(
-	ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger, listener net.Listener, certificate *server.Certificate,
+	ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger, listener net.Listener, certificate *rest.Certificate,
 ) (*stores.Stores, error) {
 	if !rdb.IsClusterURL(c.RedisURL) {
 		return openStores(ctx, redis, c, log)
@@ -160,11 +159,11 @@ func openStoresOfWeb(
 }
 
 // loadCertificate loads the configured certificate; nil if there is none.
-func loadCertificate(c Config, log *slog.Logger) (*server.Certificate, error) {
+func loadCertificate(c Config, log *slog.Logger) (*rest.Certificate, error) {
 	if c.TLSCert == "" {
 		return nil, nil
 	}
-	certificate, err := server.LoadCertificate(c.TLSCert, c.TLSKey, log, time.Now)
+	certificate, err := rest.LoadCertificate(c.TLSCert, c.TLSKey, log, time.Now)
 	if err != nil {
 		return nil, &ConfigError{fmt.Errorf(
 			"ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY must name a certificate and its key, in PEM: %w", err)}

@@ -24,10 +24,10 @@ type common struct {
 const commonMark = "<!-- common -->"
 
 // Common is where a page has its common part.
-func (view) Common() template.HTML { return commonMark }
+func (shownPage) Common() template.HTML { return commonMark }
 
 // withCommon returns a page with its common part, compressed if the request accepts that.
-func (v view) withCommon(h http.Header, text []byte) []byte {
+func (v shownPage) withCommon(h http.Header, text []byte) []byte {
 	before, after, has := bytes.Cut(text, []byte(commonMark))
 	switch {
 	case !has:
@@ -105,7 +105,7 @@ func (s *server) common(v *page.Visit, p page.Page) (common, error) {
 		return common{}, err
 	}
 	var text bytes.Buffer
-	err = s.templateOf(p.Template, p).ExecuteTemplate(bounded{&text}, "common", view{Visit: everybody, Page: p, Data: data})
+	err = s.templateOf(p.Template, p).ExecuteTemplate(bounded{&text}, "common", shownPage{Visit: everybody, Page: p, Data: data})
 	if err != nil {
 		return common{}, err
 	}

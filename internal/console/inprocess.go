@@ -10,7 +10,7 @@ import (
 	"routemaster/client"
 	"routemaster/internal/activity"
 	"routemaster/internal/console/page"
-	"routemaster/internal/web/auth"
+	"routemaster/internal/web/rest"
 )
 
 // inProcess sends requests to a handler in this process, on behalf of a request for a page.
@@ -24,7 +24,7 @@ type inProcess struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	in := r.Clone(auth.Uncounted(activity.InConsole(r.Context(), t.person)))
+	in := r.Clone(rest.Uncounted(activity.InConsole(r.Context(), t.person)))
 	in.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
 	in.RequestURI, in.Host, in.RemoteAddr = in.URL.RequestURI(), t.of.Host, t.of.RemoteAddr
 	in.Header.Set(requestID, t.id)

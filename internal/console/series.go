@@ -24,7 +24,7 @@ func (s *server) getSeries(w http.ResponseWriter, r *http.Request) {
 		}, &series)
 	}
 	if err != nil {
-		problem := s.problemOf(err, view{RequestID: w.Header().Get(requestID)})
+		problem := s.problemOf(err, shownPage{RequestID: w.Header().Get(requestID)})
 		http.Error(w, problem.Detail, problem.Status)
 		return
 	}

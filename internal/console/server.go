@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/console/pages"
 	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
-	"routemaster/internal/web/auth"
+	"routemaster/internal/web/rest"
 )
 
 // root is where the console is mounted.
@@ -53,7 +53,7 @@ type Config struct {
 	// Bodies are what forms are read into.
 	Bodies Bodies
 	// Guesses slow down wrong logins, together with wrong credentials for the API.
-	Guesses *auth.Guesses
+	Guesses *rest.Guesses
 	// Live may be nil: then there are no figures.
 	Live Live
 	Log  *slog.Logger
@@ -78,7 +78,7 @@ type server struct {
 func New(c Config, api http.Handler) http.Handler {
 	assets := newAssets()
 	all := pages.All()
-	c.Guesses = cmp.Or(c.Guesses, auth.NewGuesses())
+	c.Guesses = cmp.Or(c.Guesses, rest.NewGuesses())
 	s := &server{
 		Config: c, api: api, assets: assets, views: parseViews(all, assets),
 		tails: tails{open: map[string]int{}},

@@ -57,7 +57,7 @@ func (s *server) getTail(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "log in first", http.StatusUnauthorized)
 		return
 	case err != nil:
-		problem := s.problemOf(err, view{RequestID: w.Header().Get(requestID)})
+		problem := s.problemOf(err, shownPage{RequestID: w.Header().Get(requestID)})
 		http.Error(w, problem.Detail, problem.Status)
 		return
 	}

@@ -11,9 +11,9 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/console/gzipped"
-	"routemaster/internal/console/markup"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/pages"
+	"routemaster/internal/console/view"
 )
 
 // views are the templates of pages. Links are relative, so each depth of a path has its own. All of
@@ -35,7 +35,7 @@ const (
 )
 
 func parseViews(all []page.Page, files *assets) views {
-	shared := template.Must(template.New("layout.html").Funcs(markup.Functions()).Funcs(functions("", all, files)).
+	shared := template.Must(template.New("layout.html").Funcs(view.Functions()).Funcs(functions("", all, files)).
 		ParseFS(pages.Templates, "layout.html", "parts/*.html"))
 	parsed := views{}
 	parse := func(name, path string) {
@@ -80,8 +80,8 @@ func functions(path string, all []page.Page, files *assets) template.FuncMap {
 	}
 }
 
-// view is what a template shows.
-type view struct {
+// shownPage is what a template shows.
+type shownPage struct {
 	*page.Visit
 	// Name and Environment tell buses apart.
 	Name, Environment, Version string
@@ -104,7 +104,7 @@ type view struct {
 }
 
 // At is the problem if it is with a field, which is named by its JSON pointer; else it is empty.
-func (v view) At(pointer string) string {
+func (v shownPage) At(pointer string) string {
 	if v.Problem == nil || v.Problem.Pointer != pointer {
 		return ""
 	}
@@ -112,8 +112,8 @@ func (v view) At(pointer string) string {
 }
 
 // frame is what all pages show.
-func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
-	return view{
+func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) shownPage {
+	return shownPage{
 		Visit: v, Name: s.Name, Environment: s.Environment, Version: s.Version, Page: p, nav: s.nav,
 		RequestID: w.Header().Get(requestID), MayChange: !s.ReadOnly && !v.LookOnly,
 	}
@@ -121,7 +121,7 @@ func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
 
 // Navigation links to the pages that the visitor may see, as a list for each group. A template
 // would take its time for each of so many links.
-func (v view) Navigation() template.HTML {
+func (v shownPage) Navigation() template.HTML {
 	var text strings.Builder
 	escape := template.HTMLEscapeString
 	group, end := "", ""
@@ -175,7 +175,7 @@ func (b bounded) Write(text []byte) (int, error) {
 }
 
 // show answers with a template.
-func (s *server) show(w http.ResponseWriter, status int, template string, f view) {
+func (s *server) show(w http.ResponseWriter, status int, template string, f shownPage) {
 	if depthOf(f.Page.Path) > maxDepth { // there is no page
 		http.Error(w, f.Problem.Detail, status)
 		return

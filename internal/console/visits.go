@@ -185,7 +185,7 @@ func (s *server) post(w http.ResponseWriter, r *http.Request, p page.Page) {
 }
 
 // showAgain shows a page whose form was refused. What cannot be shown again is shown as a problem.
-func (s *server) showAgain(w http.ResponseWriter, f view, err error) {
+func (s *server) showAgain(w http.ResponseWriter, f shownPage, err error) {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok || refused.Status == http.StatusUnauthorized {
 		s.fail(w, f.Visit, f.Page, err)
@@ -221,7 +221,7 @@ func (s *server) fail(w http.ResponseWriter, v *page.Visit, p page.Page, err err
 }
 
 // problemOf is an error as pages show it.
-func (s *server) problemOf(err error, f view) *client.Error {
+func (s *server) problemOf(err error, f shownPage) *client.Error {
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return refused
 	}

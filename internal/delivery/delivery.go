@@ -11,11 +11,10 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
-	"routemaster/internal/seal"
+	"routemaster/internal/signature"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
-	"routemaster/internal/telemetry/tracing"
 )
 
 // Config says how to deliver.
@@ -29,13 +28,13 @@ type Config struct {
 	// Reporter, if given, reports unexpected errors. A failed delivery is expected.
 	Reporter *exceptions.Reporter
 	// Tracer, if given, makes spans of the deliveries.
-	Tracer *tracing.Tracer
+	Tracer *telemetry.Tracer
 	// Recorder counts the deliveries. It may be nil.
 	Recorder *telemetry.Recorder
 	// Options reads the options of a subscriber: see [store.Store.Options].
 	Options func(context.Context, bus.Token) (store.OptionsRecord, error)
 	// Keyring opens the secrets of subscribers.
-	Keyring seal.Keyring
+	Keyring signature.Keyring
 	// AttemptsKept is how many attempts of a subscriber are kept on record; 0 is none.
 	AttemptsKept int
 	// Excerpt is how many bytes of an answer's body are kept with that.
@@ -104,7 +103,7 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 		return outbound.Attempt{Err: s.plan.sealed, Error: bus.ErrorSecrets}
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	tracing.Propagate(ctx, header)
+	telemetry.Propagate(ctx, header)
 	s.setHeader(header)
 	for _, kind := range s.signer.Types() {
 		d.observer.recorder.Signed(string(kind))

@@ -11,14 +11,12 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
-	"routemaster/internal/telemetry/logs"
-	"routemaster/internal/telemetry/tracing"
 )
 
 // observer records deliveries in the metrics, the traces and the log.
 type observer struct {
 	recorder *telemetry.Recorder
-	tracer   *tracing.Tracer
+	tracer   *telemetry.Tracer
 	reporter *exceptions.Reporter
 	log      *slog.Logger
 	now      func() time.Time
@@ -30,7 +28,7 @@ type observation struct {
 	batch  *store.Delivery
 	events int
 	start  time.Time
-	span   *tracing.Span
+	span   *telemetry.Span
 }
 
 // leftOut records how many events of a batch cannot be read, and why the first cannot.
@@ -43,7 +41,7 @@ func (o *observer) leftOut(batch *store.Delivery, unreadable int, cause error) {
 
 // planUnknown records that a subscriber's options could not be read.
 func (o *observer) planUnknown(batch *store.Delivery, err error) {
-	logs.Often(o.log, string(batch.Client)).LogAttrs(context.Background(), slog.LevelWarn, "cannot read a subscriber's options; its batch is tried again",
+	telemetry.Often(o.log, string(batch.Client)).LogAttrs(context.Background(), slog.LevelWarn, "cannot read a subscriber's options; its batch is tried again",
 		fieldsOf(batch, slog.Any("error", err))...)
 }
 
@@ -65,7 +63,7 @@ func (o *observer) begin(ctx context.Context, batch *store.Delivery, events int)
 
 // end records what the delivery came to.
 func (n observation) end(ctx context.Context, attempt outbound.Attempt, d *decision) {
-	logs.OutOfFiles(n.log, attempt.OutOfFiles, "connecting to a callback")
+	telemetry.OutOfFiles(n.log, attempt.OutOfFiles, "connecting to a callback")
 	if attempt.Reused {
 		n.recorder.Connected(true)
 	}
@@ -132,7 +130,7 @@ func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, d *
 }
 
 // often is the logger for what one subscriber may cause many times a second.
-func (n observation) often() *slog.Logger { return logs.Often(n.log, string(n.batch.Client)) }
+func (n observation) often() *slog.Logger { return telemetry.Often(n.log, string(n.batch.Client)) }
 
 // observeDeaths records the events that were given up.
 func (n observation) observeDeaths(ctx context.Context, d *decision) {

@@ -19,7 +19,6 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/telemetry/metrics"
 )
 
@@ -33,8 +32,8 @@ func observe(t *testing.T, attempts ...outbound.Attempt) (log, page string) {
 func observeBatch(t *testing.T, batch *store.Delivery, attempts ...outbound.Attempt) (log, page string) {
 	t.Helper()
 	var lines rdbtest.Buffer
-	logger := logs.New(&lines, slog.LevelInfo, false)
-	defer logs.Flush(logger)
+	logger := telemetry.NewLogger(&lines, slog.LevelInfo, false)
+	defer telemetry.Flush(logger)
 	registry := metrics.NewRegistry()
 	o := observer{
 		recorder: telemetry.NewRecorder(registry, nil, logger), log: logger, now: time.Now,
@@ -85,7 +84,7 @@ func TestOutOfFilesIsLoggedOnceIn10Seconds(t *testing.T) {
 func TestASubscriberThatFailsOftenIsALineIn10Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
-		log := logs.New(&lines, slog.LevelInfo, false)
+		log := telemetry.NewLogger(&lines, slog.LevelInfo, false)
 		o := observer{log: log, now: time.Now}
 		gone := outbound.Attempt{Status: http.StatusGone, Err: errors.New("410 Gone")}
 		for range 20 * 60 {

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/seal"
 	"routemaster/internal/signature"
 	"routemaster/internal/store"
 )
@@ -31,7 +30,7 @@ const maxPlans = 10_000
 // that is kept is never out of date. It is safe for concurrent use.
 type plans struct {
 	read    func(context.Context, bus.Token) (store.OptionsRecord, error)
-	keyring seal.Keyring
+	keyring signature.Keyring
 	log     *slog.Logger
 
 	mu    sync.Mutex

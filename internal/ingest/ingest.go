@@ -17,7 +17,6 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/wire"
 )
 
@@ -39,7 +38,7 @@ type Options struct {
 	// Recorder counts what is published. It may be nil.
 	Recorder *telemetry.Recorder
 	// Tracer makes spans of the group commits. It may be nil.
-	Tracer *tracing.Tracer
+	Tracer *telemetry.Tracer
 	// Now is the clock; [time.Now] if nil.
 	Now func() time.Time
 }
@@ -75,7 +74,7 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 		IdempotencyKey: key,
 	})
 	if h.options.Tracer != nil {
-		r.traceparent = tracing.Traceparent(ctx)
+		r.traceparent = telemetry.Traceparent(ctx)
 	}
 	if err := h.queue.Do(ctx, r, r.size); errors.Is(err, rdb.ErrFull) {
 		return bus.ErrOverloaded

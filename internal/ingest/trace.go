@@ -4,13 +4,13 @@ import (
 	"context"
 	"log/slog"
 
-	"routemaster/internal/telemetry/tracing"
+	"routemaster/internal/telemetry"
 )
 
 // startSpan begins the span of a group commit, whose parents are the traced requests, and gives
 // each publication the spans that it comes from: those that are sampled first, as a batch remembers
 // a few. It returns nil if no request is traced.
-func (h *home) startSpan(groups []*group) *tracing.Span {
+func (h *home) startSpan(groups []*group) *telemetry.Span {
 	var traceparents []string
 	for _, g := range groups {
 		for _, r := range g.requests {
@@ -28,7 +28,7 @@ func (h *home) startSpan(groups []*group) *tracing.Span {
 		for _, r := range g.requests {
 			switch {
 			case r.traceparent == "":
-			case tracing.IsSampled(r.traceparent):
+			case telemetry.IsSampled(r.traceparent):
 				g.publication.Traceparents = append(g.publication.Traceparents, span.Follow(r.traceparent))
 			default:
 				unsampled = append(unsampled, r.traceparent)
@@ -40,7 +40,7 @@ func (h *home) startSpan(groups []*group) *tracing.Span {
 }
 
 // endSpan ends the span of a group commit, which may be nil.
-func endSpan(span *tracing.Span, groups []*group, panicked bool) {
+func endSpan(span *telemetry.Span, groups []*group, panicked bool) {
 	if span == nil {
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"routemaster/internal/history"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // trimHistories removes what the histories of topics may not keep: what grows too old while a topic
@@ -12,7 +12,7 @@ import (
 // not wait for it.
 func (m *Maintenance) trimHistories(ctx context.Context) {
 	_, err := m.histories.Trim(ctx, m.now(), m.until(trimTimeout))
-	logs.Failure(m.log, "could not trim histories", err)
+	telemetry.LogFailure(m.log, "could not trim histories", err)
 }
 
 // dropHistories drops the oldest events of all histories. It reports whether none is left that can

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/deadletter"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // trimTimeout bounds how long one run of autodrop trims. The next run does the rest.
@@ -22,7 +22,7 @@ func (m *Maintenance) trimLetters(ctx context.Context) {
 	if dropped.Gone > 0 {
 		m.log.Info("removed dead letters of subscribers that are gone", "letters", dropped.Gone)
 	}
-	logs.Failure(m.log, "could not trim dead letters", err)
+	telemetry.LogFailure(m.log, "could not trim dead letters", err)
 }
 
 // dropLetters drops the oldest dead letters. It reports whether none is left that can be dropped.

@@ -19,7 +19,6 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/logs"
 )
 
 // retryInterval is the wait before a failed job is retried.
@@ -96,6 +95,6 @@ func (m *Maintenance) finish(job bus.JobName, err error) queue.Result {
 	if err == nil {
 		return queue.Done
 	}
-	logs.Failure(m.log, "housekeeping failed, retrying", err, "job", job)
+	telemetry.LogFailure(m.log, "housekeeping failed, retrying", err, "job", job)
 	return queue.Result{RetryAt: m.now().Add(retryInterval)}
 }

@@ -7,7 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/replay"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // copyTimeout bounds how long one run copies what is replayed. The next run does the rest.
@@ -29,7 +29,7 @@ func (m *Maintenance) copyReplays(ctx context.Context) {
 	for _, ended := range done.Ended {
 		m.replayEnded(ctx, ended)
 	}
-	logs.Failure(m.log, "could not copy replays", err)
+	telemetry.LogFailure(m.log, "could not copy replays", err)
 }
 
 func (m *Maintenance) replayEnded(ctx context.Context, r replay.Replay) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // expiryTimeout bounds how long one run of autodrop drops expired batches. The next run does the
@@ -25,5 +25,5 @@ func (m *Maintenance) dropExpired(ctx context.Context) {
 				"subscriber", name, "batches", d.Batches, "events", d.Events)
 		}
 	}
-	logs.Failure(m.log, "could not drop expired batches", err)
+	telemetry.LogFailure(m.log, "could not drop expired batches", err)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // tidyTimeout bounds one run. The next run does the rest.
@@ -20,7 +20,7 @@ func (m *Maintenance) tidy(ctx context.Context) {
 	if all.Counters > 0 {
 		m.log.Debug("removed counters of what is gone", "counters", all.Counters)
 	}
-	logs.Failure(m.log, "could not tidy up", err)
+	telemetry.LogFailure(m.log, "could not tidy up", err)
 }
 
 // tidyUntilTimeout takes steps until the tidier has come to the end, the timeout has passed, or a

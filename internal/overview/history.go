@@ -4,8 +4,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"routemaster/internal/overview/numbers"
 )
 
 // Subject is what a track is about: the bus if both are empty, else a subscriber or a topic.
@@ -115,7 +113,7 @@ type ring struct {
 // them. The totals of the bus have grown since began.
 type line struct {
 	first   Figure
-	columns []numbers.Column
+	columns []Column
 	last    []float64
 	began   int64
 	number  int64
@@ -166,7 +164,7 @@ func (r *ring) put(of Subject, at time.Time, first Figure, began int64, now []fl
 		return
 	}
 	if l == nil {
-		l = &line{first: first, columns: make([]numbers.Column, len(now)), last: make([]float64, len(now))}
+		l = &line{first: first, columns: make([]Column, len(now)), last: make([]float64, len(now))}
 		r.lines[of] = l
 	}
 	for i, number := range now {

@@ -2,8 +2,6 @@ package overview
 
 import (
 	"time"
-
-	"routemaster/internal/overview/numbers"
 )
 
 // What a sampler keeps of a topic,
@@ -36,16 +34,16 @@ const (
 
 // recent is what figures need of the samples of the last minute.
 type recent struct {
-	numbers.Moments
+	Moments
 	// rates and lately are the first moments in the windows of rates, and of the last minute.
 	rates, lately int
 }
 
 // What the numbers of a sampler are of.
-func topic(name string) numbers.Thing      { return numbers.Thing{Kind: "topic", Name: name} }
-func subscriber(name string) numbers.Thing { return numbers.Thing{Kind: "subscriber", Name: name} }
-func jobType(name string) numbers.Thing    { return numbers.Thing{Kind: "job type", Name: name} }
-func machine(name string) numbers.Thing    { return numbers.Thing{Kind: "machine", Name: name} }
+func topic(name string) Thing      { return Thing{Kind: "topic", Name: name} }
+func subscriber(name string) Thing { return Thing{Kind: "subscriber", Name: name} }
+func jobType(name string) Thing    { return Thing{Kind: "job type", Name: name} }
+func machine(name string) Thing    { return Thing{Kind: "machine", Name: name} }
 
 // add adds a sample. Partial is whether it lacks some that there were.
 func (r *recent) add(now Sample, partial bool) {
@@ -57,7 +55,7 @@ func (r *recent) add(now Sample, partial bool) {
 	for _, sub := range now.Subscribers {
 		counts := sub.Counts
 		if now.Lacks(PartCounters) { // 0 would be a beginning anew, and all that was ever counted grow next
-			counts = Counts{numbers.Unknown, numbers.Unknown, numbers.Unknown}
+			counts = Counts{unknownNumber, unknownNumber, unknownNumber}
 		}
 		r.Put(subscriber(sub.Name), sub.Sent, counts.Succeeded, counts.Failed, counts.Dropped, int64(sub.Health))
 	}
@@ -70,7 +68,7 @@ func (r *recent) add(now Sample, partial bool) {
 }
 
 // trend returns the change of a subscriber's health in the last minute.
-func (r *recent) trend(sub *numbers.Trace) int {
+func (r *recent) trend(sub *Trace) int {
 	was, _ := sub.First(r.lately, health)
 	return int(sub.Now(health) - was)
 }
@@ -82,7 +80,7 @@ const agingSlope = 0.5
 const heldFor = 30 * time.Second
 
 // least returns the least that a number was in the last minute, 0 if that is not known for long.
-func (r *recent) least(of *numbers.Trace, number int) int64 {
+func (r *recent) least(of *Trace, number int) int64 {
 	if r.Took(r.lately) < heldFor {
 		return 0
 	}
@@ -90,7 +88,7 @@ func (r *recent) least(of *numbers.Trace, number int) int64 {
 }
 
 // ages reports whether a time stood nearly still in the last minute: what came then grows old.
-func (r *recent) ages(of *numbers.Trace, number int) bool {
+func (r *recent) ages(of *Trace, number int) bool {
 	was, _ := of.At(r.lately, number)
 	took, moved := r.Took(r.lately), time.Duration(of.Now(number)-was)*time.Millisecond
 	return took >= heldFor && was > 0 && moved.Seconds() < (1-agingSlope)*took.Seconds()

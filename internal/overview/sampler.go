@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/overview/numbers"
 )
 
 // How far figures look back. Samples of a bus that somebody watches are 2 to 3.5 s apart.
@@ -169,7 +168,7 @@ func since(t, now time.Time) *float64 {
 
 // failed returns the share of a subscriber's deliveries that failed in the last minute, nil if
 // there were none or it is not known.
-func (s *Sampler) failed(sub *numbers.Trace) *float64 {
+func (s *Sampler) failed(sub *Trace) *float64 {
 	succeeded, failed := sub.Growth(s.recent.lately, succeeded), sub.Growth(s.recent.lately, failed)
 	if succeeded == nil || failed == nil || *succeeded+*failed == 0 {
 		return nil

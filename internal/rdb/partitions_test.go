@@ -145,7 +145,7 @@ func TestScriptsAreSentInOnePlace(t *testing.T) {
 	assert.Equal(t, 1, sent["../rdb/confirm.go"])
 	delete(sent, "../rdb/script.go")
 	delete(sent, "../rdb/confirm.go")
-	delete(sent, "../rdb/state/state.go")     // it reads what came of them
+	delete(sent, "../rdb/connectionstate.go") // it reads what came of them
 	delete(sent, "../bench/stack/scripts.go") // it reads what Redis has noted
 	assert.Empty(t, sent)
 }

@@ -10,7 +10,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/seal"
 	"routemaster/internal/secrets"
 	"routemaster/internal/signature"
 	"routemaster/internal/store/storetest"
@@ -31,7 +30,7 @@ func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
 
 // newSecret is an HMAC's secret, in the clear.
 func newSecret() signature.Stored {
-	return signature.Generate(signature.HMAC, storetest.Start).Seal(seal.Keyring{})
+	return signature.Generate(signature.HMAC, storetest.Start).Seal(signature.Keyring{})
 }
 
 // requirePlan requires that a subscriber has a plan, and returns its version.
@@ -119,7 +118,7 @@ func TestSecretsAddedAtTheSameTimeAreAllThere(t *testing.T) {
 func TestSecretsOpenAfterARotation(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()
-		keys, err := seal.ParseKeyring("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+		keys, err := signature.ParseKeyring("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 		require.NoError(t, err)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		secret := signature.Generate(signature.Ed25519, storetest.Start)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/seal"
 )
 
 // MaxSecrets is how many unexpired secrets a subscriber may have.
@@ -39,15 +38,15 @@ func (hidden) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(not shown
 func place(id string) string { return "secret/" + id }
 
 // Seal makes what is stored of a secret.
-func (s Secret) Seal(keys seal.Keyring) Stored {
+func (s Secret) Seal(keys Keyring) Stored {
 	return Stored{
 		ID: s.ID, Type: s.Type(), PublicKey: s.PublicKey(), CreatedAt: millis(s.CreatedAt), ExpiresAt: millis(s.ExpiresAt),
 		Text: hidden(keys.Seal(s.Text(), place(s.ID))),
 	}
 }
 
-// Open returns the secret. It fails with [seal.ErrSealed].
-func (s Stored) Open(keys seal.Keyring) (Secret, error) {
+// Open returns the secret. It fails with [ErrSealed].
+func (s Stored) Open(keys Keyring) (Secret, error) {
 	text, err := keys.Open(string(s.Text), place(s.ID))
 	if err != nil {
 		return Secret{}, err
@@ -90,8 +89,8 @@ func (l List) JSON() string {
 
 // Open returns the secrets, also those that expire. If one cannot be opened, none is returned: a
 // delivery without the signature that its receiver checks would only be refused. It fails with
-// [seal.ErrSealed].
-func (l List) Open(keys seal.Keyring) (secrets []Secret, err error) {
+// [ErrSealed].
+func (l List) Open(keys Keyring) (secrets []Secret, err error) {
 	for _, stored := range l {
 		secret, err := stored.Open(keys)
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/seal"
 	"routemaster/internal/signature"
 )
 
@@ -20,7 +19,7 @@ var never time.Time
 // add adds a generated secret to a list, whose others expire at a time.
 func add(t *testing.T, l signature.List, othersExpire, at time.Time) signature.List {
 	t.Helper()
-	l, err := l.Add(signature.Generate(signature.HMAC, at).Seal(seal.Keyring{}), othersExpire, at)
+	l, err := l.Add(signature.Generate(signature.HMAC, at).Seal(signature.Keyring{}), othersExpire, at)
 	require.NoError(t, err)
 	return l
 }
@@ -58,7 +57,7 @@ func TestASixthSecretIsRefused(t *testing.T) {
 	for range signature.MaxSecrets {
 		l = add(t, l, never, now)
 	}
-	_, err := l.Add(signature.Generate(signature.HMAC, now).Seal(seal.Keyring{}), now.Add(time.Hour), now)
+	_, err := l.Add(signature.Generate(signature.HMAC, now).Seal(signature.Keyring{}), now.Add(time.Hour), now)
 	assert.ErrorIs(t, err, bus.ErrTooManySecrets)
 	l[4].ExpiresAt = now.UnixMilli()
 	assert.Len(t, add(t, l, now.Add(time.Hour), now), signature.MaxSecrets)
@@ -80,7 +79,7 @@ func TestRemove(t *testing.T) {
 
 func TestAListIsStoredSealed(t *testing.T) {
 	key := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
-	keys, err := seal.ParseKeyring(key(1))
+	keys, err := signature.ParseKeyring(key(1))
 	require.NoError(t, err)
 	var l signature.List
 	var texts []string
@@ -109,15 +108,15 @@ func TestAListIsStoredSealed(t *testing.T) {
 	assert.Zero(t, secrets[0].ExpiresAt)
 	assert.Equal(t, now.Add(time.Hour), secrets[1].ExpiresAt)
 
-	other, err := seal.ParseKeyring(key(2))
+	other, err := signature.ParseKeyring(key(2))
 	require.NoError(t, err)
-	for _, keys := range []seal.Keyring{{}, other} {
+	for _, keys := range []signature.Keyring{{}, other} {
 		_, err = read.Open(keys)
-		assert.ErrorIs(t, err, seal.ErrSealed)
+		assert.ErrorIs(t, err, signature.ErrSealed)
 	}
 	read[0].ID, read[1].ID = read[1].ID, read[0].ID
 	_, err = read.Open(keys)
-	assert.ErrorIs(t, err, seal.ErrSealed, "a secret opens under its own ID only")
+	assert.ErrorIs(t, err, signature.ErrSealed, "a secret opens under its own ID only")
 }
 
 func TestADamagedListIsNotShown(t *testing.T) {
@@ -128,7 +127,7 @@ func TestADamagedListIsNotShown(t *testing.T) {
 	}
 	l, err := signature.ParseList(`[{"id":"x","text":"topsecret"}]`)
 	require.NoError(t, err)
-	_, err = l.Open(seal.Keyring{})
+	_, err = l.Open(signature.Keyring{})
 	assert.EqualError(t, err, "stored secrets are damaged")
 	l, err = signature.ParseList("")
 	require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/seal"
 	"routemaster/internal/signature"
 )
 
@@ -89,7 +88,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	for _, text := range []string{"whsec_" + encoded(32), "whsk_" + encoded(32)} {
 		secret, err := signature.Parse(text, now)
 		require.NoError(t, err)
-		stored := secret.Seal(seal.Keyring{})
+		stored := secret.Seal(signature.Keyring{})
 		signer := signature.NewSigner([]signature.Secret{secret}, "id", now)
 		for verb, values := range map[string][]any{
 			"%v %+v %#v":             {struct{ s signature.Secret }{secret}, signer, struct{ s *signature.Signer }{signer}},

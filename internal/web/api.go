@@ -24,13 +24,10 @@ import (
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
-	"routemaster/internal/telemetry/tracing"
-	"routemaster/internal/web/auth"
 	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/machines"
 	"routemaster/internal/web/queues"
 	"routemaster/internal/web/rest"
-	"routemaster/internal/web/server"
 	"routemaster/internal/web/subscriber"
 )
 
@@ -39,7 +36,7 @@ type Config struct {
 	// RootKey is the operator's key.
 	RootKey string
 	// Guesses, if given, slow down wrong credentials, here and in the console.
-	Guesses *auth.Guesses
+	Guesses *rest.Guesses
 	// NonceTTL is how long a Digest nonce is valid.
 	NonceTTL time.Duration
 	// IdempotencyTTL is how long an idempotency key is remembered, unless the request says how
@@ -49,7 +46,7 @@ type Config struct {
 	// they did.
 	ForceTLS bool
 	// Certificate, if given, makes the server speak TLS itself.
-	Certificate *server.Certificate
+	Certificate *rest.Certificate
 	// Subscriber configures the routes that are about one client's subscription.
 	Subscriber subscriber.Config
 	// Jobs configures the routes that are about jobs and their types.
@@ -63,21 +60,21 @@ type Config struct {
 	// MaxEventData is the maximum size of an event's data in bytes, as MessagePack.
 	MaxEventData int
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
-	// [server.DefaultBodyBudget].
+	// [rest.DefaultBodyBudget].
 	BodyBudget int
 	// Connections, if given, bound those of the API and of the console.
-	Connections *server.Connections
+	Connections *rest.Connections
 	// Live knows how the bus is.
 	Live Live
 	// Reporter, if given, reports panics and unexpected errors.
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
-	Tracer *tracing.Tracer
+	Tracer *telemetry.Tracer
 	// Recorder, if given, counts them.
 	Recorder *telemetry.Recorder
 	// Console, if given, makes the console, which is served at /console/. It calls the API in this
 	// process by a handler, and reads forms into the buffers of the API.
-	Console func(api http.Handler, bodies *server.Buffers) http.Handler
+	Console func(api http.Handler, bodies *rest.Buffers) http.Handler
 	// ConsoleListener, if given, is where the console is served, and nothing else. [API.Run] closes
 	// it.
 	ConsoleListener net.Listener
@@ -112,8 +109,8 @@ func New(
 	first := all.First()
 	noteUses := func(ctx context.Context, used map[bus.Token]time.Time) error { return lastuse.Note(ctx, first, used) }
 	service := &rest.Service{
-		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses, Guesses: config.Guesses}, all, log, now),
-		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
+		Auth:     rest.New(rest.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses, Guesses: config.Guesses}, all, log, now),
+		Buffers:  rest.NewBuffers(cmp.Or(config.BodyBudget, rest.DefaultBodyBudget)),
 		Reporter: config.Reporter, Tracer: config.Tracer, Recorder: config.Recorder, Log: log, Now: now,
 		Activity: activity.New(first.Partition(), log),
 	}
@@ -283,10 +280,10 @@ func (a *API) Run(ctx context.Context, on net.Listener) error {
 	defer context.AfterFunc(ctx, a.tails.Close)()
 	if console := a.config.ConsoleListener; console != nil && a.config.Console != nil {
 		running.Go(func() {
-			if err := server.Run(ctx, console, a.consoleHandler(), a.config.Certificate, a.config.Connections, a.Log); err != nil {
+			if err := rest.Run(ctx, console, a.consoleHandler(), a.config.Certificate, a.config.Connections, a.Log); err != nil {
 				a.Log.Error("the console's listener failed", "error", err)
 			}
 		})
 	}
-	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.config.Connections, a.Log)
+	return rest.Run(ctx, on, a.Handler(), a.config.Certificate, a.config.Connections, a.Log)
 }

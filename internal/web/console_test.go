@@ -11,12 +11,12 @@ import (
 
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
-	"routemaster/internal/web/server"
+	"routemaster/internal/web/rest"
 	"routemaster/internal/web/webtest"
 )
 
 // askingConsole answers with what the API tells it of who calls.
-func askingConsole(api http.Handler, _ *server.Buffers) http.Handler {
+func askingConsole(api http.Handler, _ *rest.Buffers) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := r.Clone(r.Context())
 		asked.Method, asked.URL.Path = http.MethodGet, "/whoami"

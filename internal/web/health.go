@@ -12,7 +12,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/rest"
-	"routemaster/internal/web/server"
 )
 
 // statusView says whether the service works, as that does which state machines are from.
@@ -66,14 +65,14 @@ func (a *API) healthRoutes(r chi.Router) {
 // RunWaiting serves a bus whose partitions are not known yet until the context is done: /health is
 // answered as ever, all else with 503. It leaves the listener open, and the connections that come
 // later wait for what serves next.
-func RunWaiting(ctx context.Context, on net.Listener, certificate *server.Certificate, log *slog.Logger) error {
+func RunWaiting(ctx context.Context, on net.Listener, certificate *rest.Certificate, log *slog.Logger) error {
 	a := &API{Service: &rest.Service{Log: log, Now: time.Now}}
 	r := a.newRouter(a.outer()...)
 	a.healthRoutes(r)
 	unavailable := func(w http.ResponseWriter, r *http.Request) { a.Fail(w, r, bus.ErrUnavailable) }
 	r.NotFound(unavailable)
 	r.MethodNotAllowed(unavailable)
-	return server.RunOnLoan(ctx, on, r, certificate, log)
+	return rest.RunOnLoan(ctx, on, r, certificate, log)
 }
 
 // getHealth reports whether this process serves, whatever the state of Redis.

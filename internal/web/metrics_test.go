@@ -17,12 +17,11 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
-	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web"
 )
 
 // counted returns the handler of an API that counts in a registry, and traces if there is a tracer.
-func counted(a *api, registry *metrics.Registry, tracer *tracing.Tracer) http.Handler {
+func counted(a *api, registry *metrics.Registry, tracer *telemetry.Tracer) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, Tracer: tracer}
 	if registry != nil {
@@ -36,17 +35,17 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	tracer, err := tracing.New("web", "test", slog.New(slog.DiscardHandler))
+	tracer, err := telemetry.NewTracer("web", "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer tracer.Close()
-	for name, tracer := range map[string]*tracing.Tracer{"untraced": nil, "traced": tracer} {
+	for name, tracer := range map[string]*telemetry.Tracer{"untraced": nil, "traced": tracer} {
 		t.Run(name, func(t *testing.T) { requireCountedByRoute(t, tracer) })
 	}
 }
 
 // requireCountedByRoute has requests of each kind, with secrets in paths, methods and credentials,
 // none of which may be in the metrics.
-func requireCountedByRoute(t *testing.T, tracer *tracing.Tracer) {
+func requireCountedByRoute(t *testing.T, tracer *telemetry.Tracer) {
 	t.Helper()
 	registry := metrics.NewRegistry()
 	handler := counted(newAPI(t, rdbtest.Embedded(t)), registry, tracer)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/web/auth"
 	"routemaster/internal/web/rest"
 )
 
@@ -59,7 +58,7 @@ func (a *API) getSubscribers(w http.ResponseWriter, r *http.Request) {
 // belongs to. It differs from the client's token while that is being rotated. The client is shown
 // the token it sent: a holder of the old token must not learn the new one.
 func viewSubscribers(
-	subscribers []bus.Subscriber, who auth.Client, holder bus.Token, names map[bus.Token]bus.ClientName,
+	subscribers []bus.Subscriber, who rest.Client, holder bus.Token, names map[bus.Token]bus.ClientName,
 ) []subscriberView {
 	views := make([]subscriberView, len(subscribers))
 	for i, sub := range subscribers {

@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/selfsigned"
 	"routemaster/internal/web"
-	"routemaster/internal/web/server"
+	"routemaster/internal/web/rest"
 )
 
 func TestForceTLS(t *testing.T) {
@@ -47,7 +47,7 @@ func TestForceTLS(t *testing.T) {
 }
 
 // newCertificate makes a certificate of its own for a test, and returns what trusts it.
-func newCertificate(t *testing.T) (*server.Certificate, *x509.CertPool) {
+func newCertificate(t *testing.T) (*rest.Certificate, *x509.CertPool) {
 	t.Helper()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -58,7 +58,7 @@ func newCertificate(t *testing.T) (*server.Certificate, *x509.CertPool) {
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})
 	require.NoError(t, os.WriteFile(certFile, certPEM, 0o600))
 	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
-	certificate, err := server.LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
+	certificate, err := rest.LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(certPEM))

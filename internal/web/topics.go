@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/web/auth"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/wire"
 )
@@ -38,7 +37,7 @@ func (a *API) getTopics(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func viewTopics(topics []bus.Topic, who auth.Client, names map[bus.Token]bus.ClientName) []topicView {
+func viewTopics(topics []bus.Topic, who rest.Client, names map[bus.Token]bus.ClientName) []topicView {
 	views := make([]topicView, len(topics))
 	for i, topic := range topics {
 		views[i] = topicView{Name: topic.Name, Events: topic.Events}
@@ -92,7 +91,7 @@ func (a *API) getTopic(w http.ResponseWriter, r *http.Request) {
 
 // shownIdentity is how a client's token is shown to another client. Tokens are credentials: they
 // are shown to root and to the client itself, and the client's name to everybody else.
-func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string {
+func shownIdentity(to rest.Client, token bus.Token, name bus.ClientName) string {
 	if to.Root || to.Token == token {
 		return string(token)
 	}

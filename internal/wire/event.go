@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/wire/scan"
 )
 
 // PackedEvent is an event as it is stored: MessagePack ["e", {"t": ms, "o": topic, "y": type,
@@ -38,8 +37,8 @@ func ParseEvents(text []byte, topic bus.TopicName, receivedAt int64, limits Limi
 	if err == nil {
 		return p.events(), nil
 	}
-	if errors.Is(err, scan.ErrSyntax) {
-		err = SyntaxError(text, scan.WhyNotJSON(text))
+	if errors.Is(err, ErrSyntax) {
+		err = SyntaxError(text, WhyNotJSON(text))
 	}
 	return nil, err
 }
@@ -64,7 +63,7 @@ const maxPooled = 256 << 10
 
 // read begins to read a text.
 func (p *parser) read(text string) {
-	p.Scanner, p.inArray = scan.New(text), false
+	p.Scanner, p.inArray = New(text), false
 	p.packed, p.refusal = p.packed[:0], nil
 	p.all, p.ends = p.all[:0], p.ends[:0]
 }
@@ -159,7 +158,7 @@ func (p *parser) member(e *bus.Event, seen *[len(eventMembers)]bool) error {
 		return p.invalid(name, "is not known here; known are type, url, timestamp, data")
 	}
 	if seen[at] || !p.Take(':') {
-		return scan.ErrSyntax
+		return ErrSyntax
 	}
 	seen[at] = true
 	switch eventMembers[at] {

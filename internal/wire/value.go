@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/wire/scan"
 )
 
 // valuePacker turns a JSON value into MessagePack: members keep their order, integers are
 // integers of 64 bits, other numbers are doubles.
 type valuePacker struct {
-	scan.Scanner
+	Scanner
 	// packed is the value so far.
 	packed []byte
 	// names is where in packed the names of the objects are that have not ended yet.
@@ -63,8 +62,8 @@ func (p *valuePacker) value(depth int) error {
 // array packs the rest of an array. In MessagePack the number of its members precedes them: it is
 // known at the end.
 func (p *valuePacker) array(depth int) error {
-	if p.outerDepth+depth > scan.MaxDepth {
-		return scan.ErrSyntax
+	if p.outerDepth+depth > MaxDepth {
+		return ErrSyntax
 	}
 	start, n := len(p.packed), 0
 	p.packed = append(p.packed, 0)
@@ -83,8 +82,8 @@ func (p *valuePacker) array(depth int) error {
 
 // object packs the rest of an object.
 func (p *valuePacker) object(depth int) error {
-	if p.outerDepth+depth > scan.MaxDepth {
-		return scan.ErrSyntax
+	if p.outerDepth+depth > MaxDepth {
+		return ErrSyntax
 	}
 	start, names := len(p.packed), objectNames{first: len(p.names)}
 	p.packed = append(p.packed, 0)
@@ -119,7 +118,7 @@ const maxListed = 16
 func (p *valuePacker) name(names *objectNames) error {
 	name, err := p.Text()
 	if err != nil || !p.Take(':') || p.knows(names, name) {
-		return scan.ErrSyntax
+		return ErrSyntax
 	}
 	p.packed = appendString(p.packed, name)
 	p.names = append(p.names, span{len(p.packed) - len(name), len(p.packed)})

@@ -10,7 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // Pool says which jobs some threads run.
@@ -283,7 +283,7 @@ func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, trie
 }
 
 func (p *pool) warn(event string, task *queue.Task) {
-	logs.Often(p.log, string(task.Job.Name)).LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
+	telemetry.Often(p.log, string(task.Job.Name)).LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
 }
 
 // taskFields returns the fields that identify a job in the log and in reports.

@@ -14,10 +14,10 @@ import (
 	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/seal"
+	"routemaster/internal/signature"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
-	"routemaster/internal/web/server"
+	"routemaster/internal/web/rest"
 	"routemaster/internal/web/webtest"
 )
 
@@ -43,7 +43,7 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 	t.Helper()
 	all := storetest.OpenAll(t, redis)
 	d := &Desk{ConsoleLog: &bytes.Buffer{}}
-	keys, err := seal.ParseKeyring(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	keys, err := signature.ParseKeyring(base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	require.NoError(t, err)
 	config := console.Config{
 		RootKey: webtest.RootKey, Name: "Routemaster", Environment: "test", Version: "1.2.3",
@@ -59,7 +59,7 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 		if d.Live != nil {
 			c.Live = d.Live
 		}
-		c.Console, c.Logins = func(api http.Handler, bodies *server.Buffers) http.Handler {
+		c.Console, c.Logins = func(api http.Handler, bodies *rest.Buffers) http.Handler {
 			config.Bodies = bodies
 			return console.New(config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == d.broken {

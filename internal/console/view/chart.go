@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"routemaster/internal/console/markup"
 	"routemaster/internal/format"
 	"routemaster/internal/overview"
 )
@@ -118,7 +117,7 @@ func rowsOf(track overview.Track, lines []Line) template.HTML {
 	rows.Grow(4 << 10)
 	for i := track.Steps - 1; i >= 0; i -= max(int(tableStep/track.Step), 1) {
 		at := track.End.Add(-time.Duration(track.Steps-1-i) * track.Step)
-		rows.WriteString(`<tr><th scope="row">` + string(markup.Clock(at)) + `</th>`)
+		rows.WriteString(`<tr><th scope="row">` + string(Clock(at)) + `</th>`)
 		for n, line := range lines {
 			rows.WriteString(`<td class="number">` + template.HTMLEscapeString(line.write(ifKnown(values[n][i]))) + `</td>`)
 		}

@@ -3,7 +3,6 @@ package view
 import (
 	"html/template"
 
-	"routemaster/internal/console/markup"
 	"routemaster/internal/format"
 	"routemaster/internal/overview"
 )
@@ -27,8 +26,8 @@ func (r ClientRow) Cells() template.HTML {
 	if r.Limit != nil {
 		limit = format.Megabytes(*r.Limit)
 	}
-	return markup.Cells(
-		markup.Changing(1, format.Megabytes(r.Kept)), markup.Number(1, limit), markup.Changing(1, format.Megabytes(r.Queued)),
+	return Cells(
+		ChangingCell(1, format.Megabytes(r.Kept)), NumberCell(1, limit), ChangingCell(1, format.Megabytes(r.Queued)),
 	)
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"routemaster/internal/console/markup"
 	"routemaster/internal/format"
 	"routemaster/internal/overview"
 )
@@ -29,16 +28,16 @@ type SubscriberRow struct {
 
 // Cells are the cells of the row, but for the first, which has the name.
 func (r SubscriberRow) Cells() template.HTML {
-	health := markup.Number(2, strconv.Itoa(r.Health))
+	health := NumberCell(2, strconv.Itoa(r.Health))
 	if r.Trend != 0 {
 		health.Content = template.HTML(fmt.Sprintf(`<span class="trend">%+d</span> %d`, r.Trend, r.Health))
 	}
-	return markup.Cells(
-		markup.Cell{Rank: 1, Content: markup.State(r.State)},
-		markup.Changing(1, format.Count(r.Queued)), markup.Changing(1, format.Age(r.OldestAge)),
-		markup.Changing(2, format.Rate(r.Rate)), markup.Number(2, format.Share(r.Failed)), health,
-		markup.Number(3, format.Age(r.SinceAttempt)), markup.Number(3, format.Age(r.NextTry)),
-		markup.Cell{Rank: 3, Content: markup.Sparkline(r.Spark)},
+	return Cells(
+		Cell{Rank: 1, Content: State(r.State)},
+		ChangingCell(1, format.Count(r.Queued)), ChangingCell(1, format.Age(r.OldestAge)),
+		ChangingCell(2, format.Rate(r.Rate)), NumberCell(2, format.Share(r.Failed)), health,
+		NumberCell(3, format.Age(r.SinceAttempt)), NumberCell(3, format.Age(r.NextTry)),
+		Cell{Rank: 3, Content: Sparkline(r.Spark)},
 	)
 }
 
@@ -73,11 +72,11 @@ type TopicRow struct {
 
 // Cells are the cells of the row, but for the first, which has the name.
 func (r TopicRow) Cells() template.HTML {
-	return markup.Cells(
-		markup.Cell{Rank: 1, Content: markup.State(r.State)},
-		markup.Changing(1, format.Rate(r.Rate)), markup.Cell{Rank: 3, Content: markup.Sparkline(r.Spark)},
-		markup.Number(2, format.Count(r.Events)), markup.Number(2, format.Count(int64(r.Subscribers))),
-		markup.Cell{Rank: 2, Content: template.HTML(template.HTMLEscapeString(r.Publisher))},
+	return Cells(
+		Cell{Rank: 1, Content: State(r.State)},
+		ChangingCell(1, format.Rate(r.Rate)), Cell{Rank: 3, Content: Sparkline(r.Spark)},
+		NumberCell(2, format.Count(r.Events)), NumberCell(2, format.Count(int64(r.Subscribers))),
+		Cell{Rank: 2, Content: template.HTML(template.HTMLEscapeString(r.Publisher))},
 	)
 }
 

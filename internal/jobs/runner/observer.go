@@ -10,14 +10,12 @@ import (
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/outbound"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/logs"
-	"routemaster/internal/telemetry/tracing"
 )
 
 // observer records attempts in the metrics, the traces and the log.
 type observer struct {
 	recorder *telemetry.Recorder
-	tracer   *tracing.Tracer
+	tracer   *telemetry.Tracer
 	log      *slog.Logger
 	now      func() time.Time
 }
@@ -26,7 +24,7 @@ type observer struct {
 type observation struct {
 	*observer
 	run  *jobstore.Run
-	span *tracing.Span
+	span *telemetry.Span
 }
 
 // begin records that a job is about to be sent. It returns the context of the attempt's span.
@@ -38,7 +36,7 @@ func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Contex
 
 // end records what the attempt came to.
 func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
-	logs.OutOfFiles(n.log, a.OutOfFiles, "connecting to a service")
+	telemetry.OutOfFiles(n.log, a.OutOfFiles, "connecting to a service")
 	if d.Result != jobstore.Unsent {
 		n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
 	}
@@ -100,7 +98,7 @@ func (n observation) writeLog(ctx context.Context, a outbound.Attempt, d decisio
 		}
 		fields = append(fields, slog.Duration(what, d.retryAt.Sub(n.now()).Round(time.Millisecond)))
 	}
-	logs.Often(n.log, string(n.run.Type)).LogAttrs(ctx, level, event, fields...)
+	telemetry.Often(n.log, string(n.run.Type)).LogAttrs(ctx, level, event, fields...)
 }
 
 // Discarded takes note of a job that came up only because its time was over: it has expired, or its
@@ -119,7 +117,7 @@ func (r *Runner) Discarded(entry any) {
 	if ended.Status.IsArchived() {
 		r.observer.recorder.JobEnded(telemetry.Worker, string(ended.Type), ended.Status)
 	}
-	log := logs.Often(r.observer.log, string(ended.Type))
+	log := telemetry.Often(r.observer.log, string(ended.Type))
 	log.LogAttrs(context.Background(), level, event, slog.String("job_type", string(ended.Type)),
 		slog.String("id", ended.ID.String()), slog.String("status", string(ended.Status)), slog.String("reason", ended.Reason))
 }

@@ -14,13 +14,13 @@ import (
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 func TestAJobTypeThatFailsOftenIsALineIn10Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines rdbtest.Buffer
-		r := Runner{observer: observer{log: logs.New(&lines, slog.LevelInfo, false), now: time.Now}}
+		r := Runner{observer: observer{log: telemetry.NewLogger(&lines, slog.LevelInfo, false), now: time.Now}}
 		run := &jobstore.Run{Type: "paint-widgets", Attempts: 3, MaxAttempts: 3}
 		for range 20 * 60 {
 			ctx, observation := r.observer.begin(t.Context(), run)

@@ -20,7 +20,6 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/tracing"
 )
 
 // User is the user name of a POST below the operator's URL.
@@ -40,7 +39,7 @@ type Config struct {
 	// job is sent that is tried once at most: see [jobstore.Store.Confirm].
 	Confirm func(ctx context.Context, name jobs.TypeName, id jobs.ID, worker bus.WorkerID) error
 	// Tracer, if given, makes a span of each attempt.
-	Tracer *tracing.Tracer
+	Tracer *telemetry.Tracer
 	// Recorder counts the attempts. It may be nil.
 	Recorder *telemetry.Recorder
 }
@@ -95,7 +94,7 @@ func (r *Runner) begin(ctx context.Context, task *queue.Task, run *jobstore.Run)
 // post sends a job. One that is to be tried once at most is sent once at most.
 func (r *Runner) post(ctx context.Context, run *jobstore.Run) outbound.Attempt {
 	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}
-	tracing.Propagate(ctx, header)
+	telemetry.Propagate(ctx, header)
 	body := bodyOf(run)
 	request := outbound.Request{
 		URL: run.URL, Header: header, KeepBody: keepReport, Once: run.Strategy == jobs.AtMostOnce,

@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry/tracing"
+	"routemaster/internal/telemetry"
 )
 
 func TestWhatAServiceGets(t *testing.T) {
@@ -256,7 +256,7 @@ func TestAJobIsTracedToItsService(t *testing.T) {
 	exported := make(chan struct{}, 10)
 	collector := newService(t, func(http.ResponseWriter, *http.Request) { exported <- struct{}{} })
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-	tracer, err := tracing.New("worker", "test", slog.New(slog.DiscardHandler))
+	tracer, err := telemetry.NewTracer("worker", "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	down := newService(t, with(202, ""))
 	s := newShop(t, rdbtest.Embedded(t), down.url)
@@ -279,7 +279,7 @@ func TestAJobIsTracedToItsService(t *testing.T) {
 // TestAJobThatItsCallerDoesNotSample tells its service so, and the caller's tracestate.
 func TestAJobThatItsCallerDoesNotSample(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+rdbtest.FreeAddress(t))
-	tracer, err := tracing.New("worker", "test", slog.New(slog.DiscardHandler))
+	tracer, err := telemetry.NewTracer("worker", "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(tracer.Close)
 	down := newService(t, with(200, `{"status":"succeeded"}`))

@@ -2,8 +2,6 @@ package condition
 
 import (
 	"slices"
-
-	"routemaster/internal/machines/condition/value"
 )
 
 // Condition is a parsed condition. It never changes, and is safe for concurrent use.
@@ -106,6 +104,3 @@ func (c *Condition) OpensWithTime() bool {
 func (c *Condition) Evaluate(env *Environment) (bool, error) {
 	return (&evaluation{c.source, env}).test(c.root)
 }
-
-// Equal is the "=" of the language, for values as JSON or YAML decodes them.
-func Equal(a, b any) bool { return value.Equal(a, b) }

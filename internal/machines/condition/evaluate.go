@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/machines/condition/value"
 )
 
 // span is a part of a source: Length bytes at the position.
@@ -74,7 +73,7 @@ func (e *evaluation) fail(at node, format string, args ...any) error {
 // test reports whether a node's value counts as true.
 func (e *evaluation) test(n node) (bool, error) {
 	v, err := n.eval(e)
-	return err == nil && value.Truth(v), err
+	return err == nil && Truth(v), err
 }
 
 // both evaluates two nodes.
@@ -117,11 +116,11 @@ func (n comparison) eval(e *evaluation) (any, error) {
 	}
 	switch n.operator {
 	case "=":
-		return value.Equal(x, y), nil
+		return Equal(x, y), nil
 	case "/=":
-		return !value.Equal(x, y), nil
+		return !Equal(x, y), nil
 	}
-	sign, ok := value.Order(x, y)
+	sign, ok := Order(x, y)
 	if !ok {
 		return nil, e.noOrder(n, x, y)
 	}
@@ -148,7 +147,7 @@ func (e *evaluation) noOrder(n comparison, x, y any) error {
 		text := cut(path.path.String(), maxSpan)
 		return e.fail(n, `%s is null, which %s cannot compare; write "%s is defined and" before it`, text, n.operator, text)
 	}
-	return e.fail(n, "there is no order between %s and %s", value.Kind(x), value.Kind(y))
+	return e.fail(n, "there is no order between %s and %s", Kind(x), Kind(y))
 }
 
 func (n phrase) eval(e *evaluation) (any, error) {
@@ -175,9 +174,9 @@ func (n phrase) member(e *evaluation) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found, ok := value.Contains(v, container)
+	found, ok := Contains(v, container)
 	if !ok {
-		return false, e.fail(n, "%s cannot be in %s", value.Kind(v), value.Kind(container))
+		return false, e.fail(n, "%s cannot be in %s", Kind(v), Kind(container))
 	}
 	return found, nil
 }
@@ -187,8 +186,8 @@ func (n phrase) passed(e *evaluation) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if value.Kind(seconds) != value.Number {
-		return false, e.fail(n.left, "%s is not a duration", value.Kind(seconds))
+	if Kind(seconds) != Number {
+		return false, e.fail(n.left, "%s is not a duration", Kind(seconds))
 	}
 	if text, ok := since.(string); ok {
 		t, ok := bus.ParseTime(text)
@@ -200,9 +199,9 @@ func (n phrase) passed(e *evaluation) (bool, error) {
 	}
 	t, ok := since.(time.Time)
 	if !ok {
-		return false, e.fail(n.right, "%s is not a timestamp", value.Kind(since))
+		return false, e.fail(n.right, "%s is not a timestamp", Kind(since))
 	}
 	nanoseconds := strconv.FormatInt(int64(e.env.Now.Sub(t)), 10)
-	sign, ok := value.Order(json.Number(nanoseconds+"e-9"), seconds)
+	sign, ok := Order(json.Number(nanoseconds+"e-9"), seconds)
 	return ok && sign >= 0, nil
 }

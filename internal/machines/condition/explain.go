@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"routemaster/internal/machines/condition/value"
 )
 
 // Explanation is why a condition holds or not.
@@ -75,7 +73,7 @@ const (
 // summary is a value as a [Part] has it.
 func summary(v any) any {
 	switch v := v.(type) {
-	case value.Clock:
+	case Clock:
 		return v.String()
 	case time.Time:
 		return v.Format("2006-01-02T15:04:05.000Z07:00")
@@ -101,8 +99,8 @@ func listed(v any, elements iter.Seq[any], count string, n int) string {
 		if !plain {
 			break
 		}
-		kind := value.Kind(element)
-		plain = kind != value.List && kind != value.Object
+		kind := Kind(element)
+		plain = kind != List && kind != Object
 	}
 	if plain {
 		if text, err := json.Marshal(v); err == nil {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"routemaster/internal/machines/condition/value"
 )
 
 // What a syntax error says: the rule, and what to write instead.
@@ -42,7 +40,7 @@ func (p *parser) afterTest() *SyntaxError {
 		return p.refuse(t, "a verb is missing: write is "+t.text)
 	case t.text == "passed" || t.text == "since":
 		return p.refuse(t, "write it in full: has passed since")
-	case slices.Contains(units, strings.ToLower(t.text)) && value.Kind(p.tokens[p.next-1].value) == value.Number:
+	case slices.Contains(units, strings.ToLower(t.text)) && Kind(p.tokens[p.next-1].value) == Number:
 		return p.refuse(t, "a duration is one word, with the units d, h, m and s: 3d, not 3 days")
 	default:
 		return p.refuse(t, "and or or is missing before this")

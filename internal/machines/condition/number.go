@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"routemaster/internal/machines/condition/value"
 )
 
 var (
@@ -92,5 +90,5 @@ func parseClock(word string) (v any, reason string) {
 	if hour > 23 || minute > 59 || second > 59 {
 		return nil, fmt.Sprintf("%s is no clock time: they go from 0:00 to 23:59:59", word)
 	}
-	return value.Clock((hour*60+minute)*60 + second), ""
+	return Clock((hour*60+minute)*60 + second), ""
 }

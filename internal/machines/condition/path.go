@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"routemaster/internal/machines/condition/value"
 )
 
 // Environment is what a condition is evaluated with.
@@ -122,7 +120,7 @@ func (p Path) placed() Path {
 	return p
 }
 
-// Lookup returns the value that a path leads to: decoded JSON, a [time.Time] or a [value.Clock]. It
+// Lookup returns the value that a path leads to: decoded JSON, a [time.Time] or a [Clock]. It
 // fails with an [*EvaluationError] if a step leads into what is not an object, or the feed has
 // failed, and with a [*SyntaxError] if the path is not valid.
 func (p Path) Lookup(env *Environment) (any, error) {
@@ -152,9 +150,9 @@ func (p Path) Lookup(env *Environment) (any, error) {
 		return env.Now, nil
 	case "time":
 		if !env.Due.IsZero() {
-			return value.ClockOf(env.Due), nil
+			return ClockOf(env.Due), nil
 		}
-		return value.ClockOf(env.Now), nil
+		return ClockOf(env.Now), nil
 	}
 	if env.PreviousState == "" {
 		return nil, nil
@@ -175,7 +173,7 @@ func (p Path) follow(v any, step int) (any, error) {
 	for ; step < len(p.Names); step++ {
 		object, ok := v.(map[string]any)
 		if !ok {
-			reason := fmt.Sprintf("%s is %s, not an object", strings.Join(p.Names[:step], "."), value.Kind(v))
+			reason := fmt.Sprintf("%s is %s, not an object", strings.Join(p.Names[:step], "."), Kind(v))
 			return nil, p.fail(reason, nil)
 		}
 		if v, ok = object[p.Names[step]]; !ok {

@@ -33,33 +33,24 @@ package definition
 
 import (
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/definition/document"
 )
 
 type (
-	// File is a YAML document. Its name is for errors.
-	File = document.File
-	// Problem is what is wrong at a place of a file, and what to change.
-	Problem = document.Problem
-	// Warning is a problem for which a definition is not refused.
-	Warning = document.Problem
-	// Errors are all problems of a definition, in the order of the files and of their lines.
-	Errors = document.Errors
-)
 
-// MaxBytes bounds each file, and several that are merged.
-const MaxBytes = document.MaxBytes
+	// Warning is a problem for which a definition is not refused.
+	Warning = Problem
+)
 
 // Load reads a definition. Several files are layers, of which earlier ones win. It fails with
 // [Errors]. Warnings come with and without an error.
 func Load(files ...File) (*machines.Definitions, []Warning, error) {
-	return load(&loader{Document: document.Read(files...)})
+	return load(&loader{Document: Read(files...)})
 }
 
 // LoadApplied reads a definition that was applied, perhaps by an earlier version of this program:
 // what that did not refuse is a warning.
 func LoadApplied(file File) (*machines.Definitions, []Warning, error) {
-	return load(&loader{Document: document.Read(file), applied: true})
+	return load(&loader{Document: Read(file), applied: true})
 }
 
 func load(l *loader) (*machines.Definitions, []Warning, error) {
@@ -78,7 +69,7 @@ func load(l *loader) (*machines.Definitions, []Warning, error) {
 // stay. One file is returned as it is. Merging loses comments. It fails with [Errors] if a file
 // cannot be read or two do not fit, but does not look for what else is wrong.
 func Merged(files ...File) ([]byte, error) {
-	d := document.Read(files...)
+	d := Read(files...)
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
@@ -90,14 +81,14 @@ func Merged(files ...File) ([]byte, error) {
 
 // loader makes definitions of a document.
 type loader struct {
-	*document.Document
+	*Document
 	// applied is whether the definition was applied before.
 	applied bool
 }
 
 // refuseNew reports what earlier versions of this program did not refuse: of a definition that was
 // applied, it is a warning.
-func (l *loader) refuseNew(at document.Place, format string, args ...any) {
+func (l *loader) refuseNew(at Place, format string, args ...any) {
 	if l.applied {
 		l.Warn(at, format, args...)
 	} else {

@@ -12,11 +12,10 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/definition/document"
 )
 
 // definitions reads all machines.
-func (l *loader) definitions(root *document.Value) *machines.Definitions {
+func (l *loader) definitions(root *Value) *machines.Definitions {
 	o := l.object(root, "a definition", "state_machines", "placeholders", "plugins")
 	if o == nil {
 		return nil
@@ -75,7 +74,7 @@ func (l *loader) warnOfCycles(all []*machines.Machine, places *object) {
 
 // warnOfCycle warns of a circle, at that of its machines which stands first.
 func (l *loader) warnOfCycle(circle []*machines.Machine, places *object) {
-	at, steps := document.Place{}, []string{}
+	at, steps := Place{}, []string{}
 	for i, m := range circle {
 		if place := places.At(string(m.Name)).KeyOf("publish").Place; i == 0 || place.File == at.File && place.Line < at.Line {
 			at = place
@@ -90,22 +89,22 @@ func (l *loader) warnOfCycle(circle []*machines.Machine, places *object) {
 	l.Warn(at, "machines may set off one another for ever: %s; after %d moves the label is paused", strings.Join(steps, ", "), machines.MaxHops)
 }
 
-func (l *loader) placeholders(v *document.Value) {
+func (l *loader) placeholders(v *Value) {
 	o := l.mapping(orEmpty(v), "placeholders is a map of strings")
 	if o == nil {
 		return
 	}
 	for _, e := range o.Entries {
-		if e.Value.Kind != document.String && e.Value.Kind != document.Number && !e.Value.Broken {
+		if e.Value.Kind != String && e.Value.Kind != Number && !e.Value.Broken {
 			l.Refuse(e.Value.Place, "a placeholder must be a string or a number; this is %s", e.Value.Kind)
 		}
 	}
 }
 
 // orEmpty is an empty map for what is left out.
-func orEmpty(v *document.Value) *document.Value {
+func orEmpty(v *Value) *Value {
 	if v == nil {
-		return &document.Value{Kind: document.Map}
+		return &Value{Kind: Map}
 	}
 	return v
 }
@@ -115,7 +114,7 @@ var pluginClass = regexp.MustCompile(`^[\w.]+:\w+$`)
 
 // plugins checks the logging plugins of the service that state machines take the place of. None is
 // loaded.
-func (l *loader) plugins(v *document.Value) {
+func (l *loader) plugins(v *Value) {
 	o := l.mapping(orEmpty(v), "plugins is a map")
 	if o == nil {
 		return
@@ -131,7 +130,7 @@ func (l *loader) plugins(v *document.Value) {
 	}
 }
 
-func (l *loader) plugin(v *document.Value) {
+func (l *loader) plugin(v *Value) {
 	o := l.object(v, "a plugin", "class", "kwargs")
 	if o == nil {
 		return
@@ -152,19 +151,19 @@ func (l *loader) plugin(v *document.Value) {
 }
 
 // pluginArgument checks a scalar, or a map of such.
-func (l *loader) pluginArgument(v *document.Value) {
+func (l *loader) pluginArgument(v *Value) {
 	for _, e := range v.Entries {
-		if e.Value.Kind == document.Map || e.Value.Kind == document.List {
+		if e.Value.Kind == Map || e.Value.Kind == List {
 			l.Refuse(e.Value.Place, "a plugin's argument must not be nested; this is %s", e.Value.Kind)
 		}
 	}
-	if v.Kind == document.List {
+	if v.Kind == List {
 		l.Refuse(v.Place, "a plugin's argument must be a string, a number, a boolean or a map of these; this is a list")
 	}
 }
 
 // machine reads one machine.
-func (l *loader) machine(name, v *document.Value) *machines.Machine {
+func (l *loader) machine(name, v *Value) *machines.Machine {
 	m := &machines.Machine{Name: machines.Name(name.Text)}
 	if err := m.Name.Validate(); err != nil {
 		l.Refuse(name.Place, "%s", err)
@@ -186,7 +185,7 @@ func (l *loader) machine(name, v *document.Value) *machines.Machine {
 	m.Webhooks = l.webhookRules(o.get("webhooks"))
 	m.Publish = l.publish(o.get("publish"))
 	m.Clients = l.clients(o.get("clients"))
-	s := stateReader{loader: l, machine: m, places: map[machines.StateName]document.Place{}}
+	s := stateReader{loader: l, machine: m, places: map[machines.StateName]Place{}}
 	s.states(o.need("states"))
 	if m.Publish != nil && m.Hears(m.Publish.Topic) {
 		l.Warn(o.get("publish").Place, "the machine hears the topic %s, to which it publishes its own moves: they may set off one another for ever; after %d the label is paused", m.Publish.Topic, machines.MaxHops)
@@ -194,7 +193,7 @@ func (l *loader) machine(name, v *document.Value) *machines.Machine {
 	return m
 }
 
-func (l *loader) feeds(v *document.Value) (feeds []machines.Feed) {
+func (l *loader) feeds(v *Value) (feeds []machines.Feed) {
 	seen := map[string]bool{}
 	for _, item := range l.list(v, "feeds") {
 		o := l.object(item, "a feed", "name", "url", "timeout")
@@ -219,7 +218,7 @@ func (l *loader) feeds(v *document.Value) (feeds []machines.Feed) {
 // headerName is a token of RFC 9110.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-func (l *loader) webhookRules(v *document.Value) (rules []machines.WebhookRule) {
+func (l *loader) webhookRules(v *Value) (rules []machines.WebhookRule) {
 	for _, item := range l.list(v, "webhooks") {
 		o := l.object(item, "a rule for webhooks", "match", "headers")
 		if o == nil {
@@ -239,12 +238,12 @@ func (l *loader) webhookRules(v *document.Value) (rules []machines.WebhookRule) 
 }
 
 // checkHeader never repeats a value, which may be a credential.
-func (l *loader) checkHeader(e document.Entry) {
+func (l *loader) checkHeader(e Entry) {
 	switch {
 	case !headerName.MatchString(e.Key.Text):
 		l.Refuse(e.Key.Place, "%q is not the name of a header: it has letters, digits and hyphens", e.Key.Text)
 	case e.Value.Broken:
-	case e.Value.Kind != document.String && e.Value.Kind != document.Number:
+	case e.Value.Kind != String && e.Value.Kind != Number:
 		l.Refuse(e.Value.Place, "the header %s must be a string; this is %s", e.Key.Text, e.Value.Kind)
 	case strings.ContainsFunc(e.Value.Text, unicode.IsControl):
 		l.Refuse(e.Value.Place, "the header %s must not have control characters, such as line breaks", e.Key.Text)
@@ -252,7 +251,7 @@ func (l *loader) checkHeader(e document.Entry) {
 }
 
 // pattern reads a regular expression.
-func (l *loader) pattern(v *document.Value) *regexp.Regexp {
+func (l *loader) pattern(v *Value) *regexp.Regexp {
 	source, ok := l.text(v, "match")
 	if !ok {
 		return nil
@@ -281,7 +280,7 @@ func isAnchored(tree *syntax.Regexp) bool {
 	return false
 }
 
-func (l *loader) publish(v *document.Value) *machines.Publish {
+func (l *loader) publish(v *Value) *machines.Publish {
 	if v == nil {
 		return nil
 	}
@@ -301,11 +300,11 @@ func (l *loader) publish(v *document.Value) *machines.Publish {
 }
 
 // clients reads the clients that a machine is for, nil for all.
-func (l *loader) clients(v *document.Value) (clients bus.Clients) {
-	if !l.is(v, document.List, "clients must be a list of names of clients") {
+func (l *loader) clients(v *Value) (clients bus.Clients) {
+	if !l.is(v, List, "clients must be a list of names of clients") {
 		return nil
 	}
-	var places []document.Place
+	var places []Place
 	for _, item := range v.Items {
 		if name, ok := l.text(item, "the name of a client"); ok {
 			clients, places = append(clients, bus.ClientName(name)), append(places, item.Place)
@@ -321,7 +320,7 @@ func (l *loader) clients(v *document.Value) (clients bus.Clients) {
 	return clients
 }
 
-func (l *loader) topic(v *document.Value) bus.TopicName {
+func (l *loader) topic(v *Value) bus.TopicName {
 	name, ok := l.text(v, "topic")
 	if err := bus.TopicName(name).Validate(); ok && err != nil {
 		l.Refuse(v.Place, "topic: %s", err)
@@ -330,7 +329,7 @@ func (l *loader) topic(v *document.Value) bus.TopicName {
 }
 
 // eventURL reads what the URL of an event is made of.
-func (l *loader) eventURL(v *document.Value) string {
+func (l *loader) eventURL(v *Value) string {
 	source, ok := l.text(v, "url")
 	if !ok {
 		return ""

@@ -8,20 +8,19 @@ import (
 	"time"
 
 	"routemaster/internal/machines/condition"
-	"routemaster/internal/machines/definition/document"
 )
 
 // object is a map whose keys are known.
 type object struct {
 	*loader
-	*document.Value
+	*Value
 	// what the object is, as in "a gate".
 	what string
 }
 
 // object reads a value as a map with some keys at most; nil if it is none. What is wrong is
 // reported.
-func (l *loader) object(v *document.Value, what string, keys ...string) *object {
+func (l *loader) object(v *Value, what string, keys ...string) *object {
 	o := l.mapping(v, what+" is a map with "+strings.Join(keys, ", "))
 	if o == nil {
 		return nil
@@ -36,8 +35,8 @@ func (l *loader) object(v *document.Value, what string, keys ...string) *object 
 }
 
 // mapping reads a value as a map; nil if it is none, which is reported with what it should be.
-func (l *loader) mapping(v *document.Value, should string) *object {
-	if !l.is(v, document.Map, should) {
+func (l *loader) mapping(v *Value, should string) *object {
+	if !l.is(v, Map, should) {
 		return nil
 	}
 	return &object{loader: l, Value: v}
@@ -45,7 +44,7 @@ func (l *loader) mapping(v *document.Value, should string) *object {
 
 // is reports whether a value, which may be nil, is of a kind. If not, that is reported with what it
 // should be.
-func (l *loader) is(v *document.Value, want document.Kind, should string) bool {
+func (l *loader) is(v *Value, want Kind, should string) bool {
 	if v == nil || v.Broken {
 		return false
 	}
@@ -56,15 +55,15 @@ func (l *loader) is(v *document.Value, want document.Kind, should string) bool {
 }
 
 // get returns what the object has at a key, nil if that is nothing or null.
-func (o *object) get(key string) *document.Value {
-	if v := o.At(key); v != nil && v.Kind != document.Null {
+func (o *object) get(key string) *Value {
+	if v := o.At(key); v != nil && v.Kind != Null {
 		return v
 	}
 	return nil
 }
 
 // need is get for a key that must be there. A hint may follow what is reported if it is not.
-func (o *object) need(key string, hint ...string) *document.Value {
+func (o *object) need(key string, hint ...string) *Value {
 	v := o.get(key)
 	switch {
 	case v == nil && o.At(key) != nil && !o.At(key).Broken:
@@ -76,8 +75,8 @@ func (o *object) need(key string, hint ...string) *document.Value {
 }
 
 // text reads a string that is not empty. A value that is nil, or was reported, gives false.
-func (l *loader) text(v *document.Value, what string) (string, bool) {
-	if !l.is(v, document.String, what+" must be a string") {
+func (l *loader) text(v *Value, what string) (string, bool) {
+	if !l.is(v, String, what+" must be a string") {
 		return "", false
 	}
 	if v.Text == "" {
@@ -87,20 +86,20 @@ func (l *loader) text(v *document.Value, what string) (string, bool) {
 }
 
 // list reads a list.
-func (l *loader) list(v *document.Value, what string) []*document.Value {
-	if l.is(v, document.List, what+" must be a list") {
+func (l *loader) list(v *Value, what string) []*Value {
+	if l.is(v, List, what+" must be a list") {
 		return v.Items
 	}
 	return nil
 }
 
 // integer reads an integer within bounds, or returns what it is if there is none.
-func (l *loader) integer(v *document.Value, what string, fallback, limit int) int {
+func (l *loader) integer(v *Value, what string, fallback, limit int) int {
 	if v == nil || v.Broken {
 		return fallback
 	}
 	n, err := strconv.Atoi(v.Text)
-	if v.Kind != document.Number || err != nil || n < 1 || n > limit {
+	if v.Kind != Number || err != nil || n < 1 || n > limit {
 		l.Refuse(v.Place, "%s must be an integer from 1 to %d", what, limit)
 	}
 	return n
@@ -110,12 +109,12 @@ func (l *loader) integer(v *document.Value, what string, fallback, limit int) in
 const minDuration = 10 * time.Millisecond
 
 // duration reads a duration such as 10s, or returns what it is if there is none.
-func (l *loader) duration(v *document.Value, what string, fallback, limit time.Duration) time.Duration {
+func (l *loader) duration(v *Value, what string, fallback, limit time.Duration) time.Duration {
 	if v == nil || v.Broken {
 		return fallback
 	}
 	d, err := time.ParseDuration(v.Text)
-	if v.Kind != document.String || err != nil || d < minDuration || d > limit {
+	if v.Kind != String || err != nil || d < minDuration || d > limit {
 		l.Refuse(v.Place, "%s must be a duration such as 10s, 5m or 1h, from %s to %s", what, brief(minDuration), brief(limit))
 	}
 	return d
@@ -134,7 +133,7 @@ func brief(d time.Duration) string {
 }
 
 // path reads a path into the metadata or an event's data, such as user.id.
-func (l *loader) path(v *document.Value, what string) []string {
+func (l *loader) path(v *Value, what string) []string {
 	if _, ok := l.text(v, what); !ok {
 		return nil
 	}
@@ -142,7 +141,7 @@ func (l *loader) path(v *document.Value, what string) []string {
 }
 
 // pathBehind reads the path that follows the first bytes of a string.
-func (l *loader) pathBehind(v *document.Value, what string, start int) []string {
+func (l *loader) pathBehind(v *Value, what string, start int) []string {
 	path, err := condition.ParsePath(v.Text[start:])
 	if err != nil {
 		l.refuseSyntax(v, what, start, err)
@@ -151,7 +150,7 @@ func (l *loader) pathBehind(v *document.Value, what string, start int) []string 
 }
 
 // refuseSyntax reports an error of package condition in what follows the first bytes of a scalar.
-func (l *loader) refuseSyntax(v *document.Value, what string, start int, err error) {
+func (l *loader) refuseSyntax(v *Value, what string, start int, err error) {
 	wrong, ok := errors.AsType[*condition.SyntaxError](err)
 	if !ok {
 		l.Refuse(v.Place, "%s: %s", what, err)

@@ -9,7 +9,6 @@ import (
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/condition"
-	"routemaster/internal/machines/definition/document"
 )
 
 // stateReader reads the states of a machine.
@@ -17,7 +16,7 @@ type stateReader struct {
 	*loader
 	machine *machines.Machine
 	// places are where the names of states stand.
-	places map[machines.StateName]document.Place
+	places map[machines.StateName]Place
 	// targets are the states that others lead to.
 	targets []target
 	// ways are where each state leads, in the order of the list.
@@ -25,17 +24,17 @@ type stateReader struct {
 }
 
 type target struct {
-	document.Place
+	Place
 	name machines.StateName
 }
 
 // states reads all states, and checks how they lead to one another as far as that can be read.
-func (r *stateReader) states(v *document.Value) {
+func (r *stateReader) states(v *Value) {
 	items := r.list(v, "states")
 	switch n := len(items); {
 	case n > machines.MaxStates:
 		r.Refuse(v.Place, "a machine may have %d states, and this is %d", machines.MaxStates, n)
-	case n == 0 && v != nil && v.Kind == document.List:
+	case n == 0 && v != nil && v.Kind == List:
 		r.Refuse(v.Place, "a machine needs a state at least")
 	}
 	for _, item := range items {
@@ -67,7 +66,7 @@ func (r *stateReader) names() string {
 }
 
 // state reads a state; nil if it has no name.
-func (r *stateReader) state(v *document.Value) *machines.State {
+func (r *stateReader) state(v *Value) *machines.State {
 	o := r.mapping(v, "a state is a map with gate or action")
 	if o == nil {
 		r.loseWay()
@@ -90,7 +89,7 @@ func (r *stateReader) state(v *document.Value) *machines.State {
 }
 
 // name reads the name of a state, which must be the first of this name.
-func (r *stateReader) name(v *document.Value, what string) (machines.StateName, bool) {
+func (r *stateReader) name(v *Value, what string) (machines.StateName, bool) {
 	text, ok := r.text(v, what)
 	if !ok {
 		return "", false
@@ -108,7 +107,7 @@ func (r *stateReader) name(v *document.Value, what string) (machines.StateName, 
 	return name, true
 }
 
-func (r *stateReader) gate(v *document.Value) *machines.State {
+func (r *stateReader) gate(v *Value) *machines.State {
 	before := r.Refused()
 	o := r.object(v, "a gate", "gate", "exit_condition", "triggers", "timezone", "next")
 	name, ok := r.name(o.need("gate"), "gate")
@@ -118,7 +117,7 @@ func (r *stateReader) gate(v *document.Value) *machines.State {
 	if r.Refused() == before {
 		r.checkClock(o, g)
 	}
-	if next := o.At("next"); next != nil && next.Kind == document.Null && !next.Broken {
+	if next := o.At("next"); next != nil && next.Kind == Null && !next.Broken {
 		r.Refuse(next.Place, "next must not be null: leave it out if the gate is an end")
 		r.loseWay()
 	} else if next != nil {
@@ -140,7 +139,7 @@ func (r *stateReader) checkClock(o *object, g *machines.Gate) {
 	r.Warn(o.At("exit_condition").Place, "the condition depends on the time, but no trigger follows the clock: add interval or time")
 }
 
-func (r *stateReader) action(v *document.Value) *machines.State {
+func (r *stateReader) action(v *Value) *machines.State {
 	o := r.object(v, "an action", "action", "webhook", "next", "attempts", "backoff", "timeout")
 	name, ok := r.name(o.need("action"), "action")
 	s := &machines.State{
@@ -160,7 +159,7 @@ func (r *stateReader) action(v *document.Value) *machines.State {
 }
 
 // url reads the URL of a webhook or a feed, with names to come.
-func (l *loader) url(v *document.Value, what string) string {
+func (l *loader) url(v *Value, what string) string {
 	source, ok := l.text(v, what)
 	if !ok {
 		return ""
@@ -176,7 +175,7 @@ func (l *loader) url(v *document.Value, what string) string {
 
 // checkHost refuses a URL whose host, user or port has the name of a label: the client that makes
 // the label would choose where requests go.
-func (l *loader) checkHost(v *document.Value, what string) {
+func (l *loader) checkHost(v *Value, what string) {
 	scheme, rest, _ := strings.Cut(v.Text, "://")
 	authority, _, _ := strings.Cut(rest, "/")
 	authority, _, _ = strings.Cut(authority, "?")
@@ -191,11 +190,11 @@ func (l *loader) checkHost(v *document.Value, what string) {
 }
 
 // condition reads an exit condition.
-func (r *stateReader) condition(v *document.Value) *condition.Condition {
+func (r *stateReader) condition(v *Value) *condition.Condition {
 	if v == nil || v.Broken {
 		return nil
 	}
-	if v.Kind != document.String && v.Kind != document.Boolean {
+	if v.Kind != String && v.Kind != Boolean {
 		r.Refuse(v.Place, "exit_condition must be a string, true or false; this is %s", v.Kind)
 		return nil
 	}
@@ -211,19 +210,19 @@ func (r *stateReader) condition(v *document.Value) *condition.Condition {
 }
 
 // checkFeed refuses a path into a feed that the machine does not have.
-func (r *stateReader) checkFeed(v *document.Value, p condition.Path) {
+func (r *stateReader) checkFeed(v *Value, p condition.Path) {
 	if p.Names[0] == "feeds" && r.machine.Feed(p.Names[1]) == nil {
 		r.Refuse(r.Within(v, p.Offset), "the machine has no feed %q: add it to feeds", p.Names[1])
 	}
 }
 
 // next reads where labels go.
-func (r *stateReader) next(v *document.Value) *machines.Next {
+func (r *stateReader) next(v *Value) *machines.Next {
 	if v == nil || v.Broken {
 		r.loseWay()
 		return nil
 	}
-	if v.Kind == document.String {
+	if v.Kind == String {
 		return &machines.Next{Default: r.target(v, "next")}
 	}
 	o := r.mapping(v, "next is the name of a state, or a map with type")
@@ -250,7 +249,7 @@ func (r *stateReader) next(v *document.Value) *machines.Next {
 }
 
 // target reads the name of a state to go to.
-func (r *stateReader) target(v *document.Value, what string) machines.StateName {
+func (r *stateReader) target(v *Value, what string) machines.StateName {
 	name, ok := r.text(v, what)
 	if !ok {
 		r.loseWay()
@@ -287,7 +286,7 @@ func (r *stateReader) context(o *object) *machines.Next {
 	if items == nil {
 		r.loseWay()
 	}
-	if all != nil && all.Kind == document.List && (len(items) == 0 || len(items) > maxDestinations) {
+	if all != nil && all.Kind == List && (len(items) == 0 || len(items) > maxDestinations) {
 		r.Refuse(all.Place, "destinations are 1 to %d; these are %d", maxDestinations, len(items))
 		return n
 	}
@@ -297,7 +296,7 @@ func (r *stateReader) context(o *object) *machines.Next {
 	return n
 }
 
-func (r *stateReader) destination(n *machines.Next, v *document.Value) {
+func (r *stateReader) destination(n *machines.Next, v *Value) {
 	o := r.object(v, "a destination", "value", "state")
 	if o == nil {
 		r.loseWay()
@@ -311,7 +310,7 @@ func (r *stateReader) destination(n *machines.Next, v *document.Value) {
 		return
 	case given.Broken:
 		return
-	case given.Kind == document.List || given.Kind == document.Map:
+	case given.Kind == List || given.Kind == Map:
 		r.Refuse(given.Place, "value must be a string, a number, true, false or null; this is %s", given.Kind)
 		return
 	}
@@ -336,13 +335,13 @@ func describe(scalar any) string {
 }
 
 // decoded is a scalar as decoded from JSON, with the number as it was written.
-func decoded(v *document.Value) any {
+func decoded(v *Value) any {
 	switch v.Kind {
-	case document.Null:
+	case Null:
 		return nil
-	case document.Boolean:
+	case Boolean:
 		return v.Text == "true"
-	case document.Number:
+	case Number:
 		return json.Number(v.Text)
 	}
 	return v.Text

@@ -10,7 +10,6 @@ import (
 	_ "time/tzdata" // jobs' schedules need it too: a host without zone files knows the same zones
 
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/definition/document"
 )
 
 // triggerKeys are the kinds of triggers, and what each may have besides.
@@ -28,7 +27,7 @@ var triggerKeys = []struct {
 const triggerKinds = "metadata, time, interval, event or topic"
 
 // triggers reads those of a gate. Their names tell them apart.
-func (l *loader) triggers(v *document.Value) (triggers []machines.Trigger) {
+func (l *loader) triggers(v *Value) (triggers []machines.Trigger) {
 	seen := map[string]bool{}
 	for _, item := range l.list(v, "triggers") {
 		before := l.Refused()
@@ -45,7 +44,7 @@ func (l *loader) triggers(v *document.Value) (triggers []machines.Trigger) {
 }
 
 // trigger reads a trigger, which is of one kind.
-func (l *loader) trigger(v *document.Value) (t machines.Trigger) {
+func (l *loader) trigger(v *Value) (t machines.Trigger) {
 	if l.mapping(v, "a trigger is a map with one of "+triggerKinds) == nil {
 		return t
 	}
@@ -76,7 +75,7 @@ func (l *loader) trigger(v *document.Value) (t machines.Trigger) {
 }
 
 // oneKind refuses a trigger of two kinds.
-func (l *loader) oneKind(v *document.Value, kind string, more []string) bool {
+func (l *loader) oneKind(v *Value, kind string, more []string) bool {
 	for _, other := range triggerKeys {
 		if other.kind != kind && v.At(other.kind) != nil && !slices.Contains(more, other.kind) {
 			l.Refuse(v.KeyOf(other.kind).Place, "a trigger has one kind, and this has %s and %s: make two of it", kind, other.kind)
@@ -86,7 +85,7 @@ func (l *loader) oneKind(v *document.Value, kind string, more []string) bool {
 	return true
 }
 
-func (l *loader) metadataTrigger(v *document.Value) []string {
+func (l *loader) metadataTrigger(v *Value) []string {
 	path := l.path(v, "metadata")
 	if len(path) > 1 && path[0] == "metadata" {
 		l.Warn(v.Place, "this is for metadata.%s, since the path of a trigger begins within the metadata: write %s",
@@ -95,7 +94,7 @@ func (l *loader) metadataTrigger(v *document.Value) []string {
 	return path
 }
 
-func (l *loader) entry(v *document.Value) bool {
+func (l *loader) entry(v *Value) bool {
 	name, ok := l.text(v, "event")
 	if ok && name != "entry" {
 		l.Refuse(v.Place, "there is no event %q: event is entry", name)
@@ -105,7 +104,7 @@ func (l *loader) entry(v *document.Value) bool {
 
 var timeOfDay = regexp.MustCompile(`^(\d{1,2})h(\d{2})m$`)
 
-func (l *loader) timeOfDay(v *document.Value) *machines.TimeOfDay {
+func (l *loader) timeOfDay(v *Value) *machines.TimeOfDay {
 	if v == nil || v.Broken {
 		return nil
 	}
@@ -142,7 +141,7 @@ func number10(digits string) int {
 // interval has at most five digits each, which a time.Duration has room for.
 var interval = regexp.MustCompile(`^(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?$`)
 
-func (l *loader) interval(v *document.Value) time.Duration {
+func (l *loader) interval(v *Value) time.Duration {
 	if v == nil || v.Broken {
 		return 0
 	}
@@ -159,7 +158,7 @@ func (l *loader) interval(v *document.Value) time.Duration {
 }
 
 // zone reads a time zone, or a path to one in the metadata.
-func (l *loader) zone(v *document.Value) (zone machines.Zone) {
+func (l *loader) zone(v *Value) (zone machines.Zone) {
 	name, ok := l.text(v, "timezone")
 	if !ok {
 		return zone
@@ -184,13 +183,13 @@ func (l *loader) topicTrigger(o *object) *machines.TopicTrigger {
 		t.Metadata = l.path(at, "metadata")
 	}
 	if create := o.get("create"); create != nil {
-		t.Create = l.is(create, document.Boolean, "create must be true or false") && create.Text == "true"
+		t.Create = l.is(create, Boolean, "create must be true or false") && create.Text == "true"
 	}
 	return t
 }
 
 // labelOf reads where an event of a topic has the name of the label.
-func (l *loader) labelOf(t *machines.TopicTrigger, v *document.Value) {
+func (l *loader) labelOf(t *machines.TopicTrigger, v *Value) {
 	o := l.object(orEmpty(v), "label", "url", "data")
 	if o == nil || v == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
-	"routemaster/internal/telemetry/tracing"
+	"routemaster/internal/telemetry"
 )
 
 // IdempotencyHeader has the token of a visit.
@@ -66,7 +66,7 @@ func (r *Runner) call(ctx context.Context, m *machines.Machine, state *machines.
 func (r *Runner) send(ctx context.Context, m *machines.Machine, a *machines.Action, label *machines.Label) outbound.Attempt {
 	url := machines.ExpandURL(a.Webhook, label.Machine, label.Name)
 	header := http.Header{"Content-Type": {"application/json"}, IdempotencyHeader: {label.IdempotencyToken()}}
-	tracing.Propagate(ctx, header)
+	telemetry.Propagate(ctx, header)
 	for _, rule := range m.Webhooks {
 		if rule.Holds(a.Webhook, label.Machine, label.Name) {
 			for name, value := range rule.Headers {

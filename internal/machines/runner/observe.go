@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/machines/labelstore"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // observe counts what a step came to, and writes it into the log: what went as it should at the
@@ -42,6 +42,6 @@ func (r *Runner) observe(visit *labelstore.Visit, result labelstore.Result, retr
 	if retryAfter > 0 {
 		fields = append(fields, slog.Duration("next_try_in", retryAfter))
 	}
-	log := logs.Often(r.log, string(visit.Machine)+" "+string(visit.State))
+	log := telemetry.Often(r.log, string(visit.Machine)+" "+string(visit.State))
 	log.LogAttrs(context.Background(), level, event, fields...)
 }

@@ -13,14 +13,14 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 // The labels of a state share a webhook: they fail together.
 func TestAWebhookThatFailsForManyLabelsIsALineIn10Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines rdbtest.Buffer
-		r := Runner{log: logs.New(&lines, slog.LevelInfo, false)}
+		r := Runner{log: telemetry.NewLogger(&lines, slog.LevelInfo, false)}
 		for i := range 20 * 60 {
 			visit := &labelstore.Visit{Label: machines.Label{
 				Machine: "buyers", State: "send_mail", Name: machines.LabelName(strconv.Itoa(i)),

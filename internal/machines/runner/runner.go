@@ -19,8 +19,6 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/logs"
-	"routemaster/internal/telemetry/tracing"
 )
 
 const (
@@ -39,7 +37,7 @@ type Config struct {
 	// Client sends the requests to webhooks and feeds.
 	Client *outbound.Client
 	// Tracer, if given, makes a span of each call of a webhook.
-	Tracer *tracing.Tracer
+	Tracer *telemetry.Tracer
 	// Recorder counts. It may be nil.
 	Recorder *telemetry.Recorder
 }
@@ -66,7 +64,7 @@ func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
 	visit := task.Payload.(*labelstore.Visit)
 	definitions, err := r.stores.Of(visit.Machine, visit.Name).DefinitionsOf(ctx, visit)
 	if err != nil {
-		logs.Failure(r.log, "could not read the definitions of state machines", err)
+		telemetry.LogFailure(r.log, "could not read the definitions of state machines", err)
 		return queue.Result{RetryAt: r.now().Add(firstRetry)}
 	}
 	result, retryAfter := r.step(ctx, definitions, visit)

@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/machines/runner"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry/tracing"
+	"routemaster/internal/telemetry"
 )
 
 // TestAWebhookIsTraced has each call of a webhook be a span, also one that fails.
@@ -24,7 +24,7 @@ func TestAWebhookIsTraced(t *testing.T) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { exported <- struct{}{} }))
 	t.Cleanup(collector.Close)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
-	tracer, err := tracing.New("worker", "test", slog.New(slog.DiscardHandler))
+	tracer, err := telemetry.NewTracer("worker", "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	f, s := machinestest.New(t, rdbtest.Embedded(t)), machinestest.NewService(t)
 	f.Configure(func(c *runner.Config) { c.Tracer = tracer })
@@ -47,7 +47,7 @@ func TestAWebhookIsTraced(t *testing.T) {
 // had the label looked at, and the next run in none of it.
 func TestAWebhookContinuesATrace(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+rdbtest.FreeAddress(t))
-	tracer, err := tracing.New("worker", "test", slog.New(slog.DiscardHandler))
+	tracer, err := telemetry.NewTracer("worker", "test", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(tracer.Close)
 	f, s := machinestest.New(t, rdbtest.Embedded(t)), machinestest.NewService(t)

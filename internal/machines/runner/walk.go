@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/machines/condition"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 )
 
 const (
@@ -36,7 +36,7 @@ func (r *Runner) Walk(ctx context.Context, task *queue.Task) queue.Result {
 	case errors.Is(err, machines.ErrChanged): // the definitions: it goes on by those of now
 		return queue.Result{RetryAt: r.now()}
 	case err != nil:
-		logs.Failure(r.log, "could not look at the labels for which a trigger is due", err, "machine", machine, "walk", name)
+		telemetry.LogFailure(r.log, "could not look at the labels for which a trigger is due", err, "machine", machine, "walk", name)
 		return queue.Result{RetryAt: r.now().Add(firstRetry)}
 	}
 	return queue.Result{RetryAt: next}

@@ -17,7 +17,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/logs"
 )
 
 const (
@@ -149,7 +148,7 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 			return again
 		}
 		c.Recorder.EventHeard(id.machine, change.Event.Topic, outcome)
-		log := logs.Often(c.Log, string(id.machine)+" "+string(change.Event.Topic))
+		log := telemetry.Often(c.Log, string(id.machine)+" "+string(change.Event.Topic))
 		fields := []any{"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome}
 		switch outcome {
 		case telemetry.EventPaused:

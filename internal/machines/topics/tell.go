@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
-	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
 )
 
@@ -19,8 +19,8 @@ const (
 	// maxMoves is how many moves are published at once, and maxSlices how many times a task does so
 	// before others have their turn.
 	maxMoves, maxSlices = 100, 10
-	// tellAgain is the pause until moves are published that could not be, and afterOutage that if Redis
-	// was unavailable.
+	// tellAgain is the pause until moves are published that could not be, and afterOutage that if
+	// Redis was unavailable.
 	tellAgain, afterOutage = 10 * time.Second, time.Second
 	// keyTTL is how long it is known that moves were published, for a worker that takes over.
 	keyTTL = 24 * time.Hour
@@ -38,7 +38,7 @@ func (c *Client) Tell(ctx context.Context, task *queue.Task) queue.Result {
 		if errors.Is(err, bus.ErrUnavailable) {
 			return queue.Result{RetryAt: c.Now().Add(afterOutage)}
 		} else if err != nil {
-			logs.Often(c.Log, string(machine)).Error("could not publish moves of labels", "machine", machine, "error", err, "next_try_in", tellAgain)
+			telemetry.Often(c.Log, string(machine)).Error("could not publish moves of labels", "machine", machine, "error", err, "next_try_in", tellAgain)
 			return queue.Result{RetryAt: c.Now().Add(tellAgain)}
 		}
 		if left == 0 {
@@ -84,7 +84,7 @@ func (c *Client) publish(ctx context.Context, s *labelstore.OutboxSlice) error {
 		return c.publish(ctx, s.Part(half, len(s.Moves)))
 	case invalid:
 		c.Recorder.MovesDropped(s.Machine, 1)
-		logs.Often(c.Log, string(s.Machine)).Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
+		telemetry.Often(c.Log, string(s.Machine)).Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
 		return nil
 	case errors.Is(err, errNoClient) || errors.Is(err, bus.ErrTopicClaimed):
 		return c.republish(ctx, s, err)

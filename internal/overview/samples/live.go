@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"routemaster/internal/overview"
-	"routemaster/internal/overview/verdict"
 )
 
 // When a [Live] asks Redis.
@@ -158,7 +157,7 @@ func (l *Live) refresh(ctx context.Context, allowed time.Duration) {
 	history := l.history
 	l.mu.Unlock()
 	figures.History = history.Coverage()
-	verdict.Judge(&figures, sample, history.Track)
+	overview.Judge(&figures, sample, history.Track)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.figures, l.sampledAt = figures, l.now()

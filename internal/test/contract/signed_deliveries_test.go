@@ -17,7 +17,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/seal"
+	"routemaster/internal/signature"
 	"routemaster/internal/test/bustest"
 )
 
@@ -27,9 +27,9 @@ const (
 	anotherKey = "//79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA="
 )
 
-func keyring(t *testing.T, keys string) seal.Keyring {
+func keyring(t *testing.T, keys string) signature.Keyring {
 	t.Helper()
-	k, err := seal.ParseKeyring(keys)
+	k, err := signature.ParseKeyring(keys)
 	require.NoError(t, err)
 	return k
 }

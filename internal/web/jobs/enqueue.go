@@ -14,7 +14,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/rest"
 )
 
@@ -216,7 +215,7 @@ func (h *Handlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, err
 	if name == jobs.MetaShutdown {
 		return ignored(list, now), nil
 	}
-	queued, err := h.of(r, name).Enqueue(r.Context(), name, list, tracing.Traceparent(r.Context()), now)
+	queued, err := h.of(r, name).Enqueue(r.Context(), name, list, telemetry.Traceparent(r.Context()), now)
 	if err == nil {
 		h.config.Recorder.JobsEnqueued(string(name), len(queued))
 	}

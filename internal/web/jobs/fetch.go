@@ -8,9 +8,7 @@ import (
 
 	"routemaster/internal/jobs"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/web/rest"
-	"routemaster/internal/web/server"
 )
 
 // maxWait is how long a request may wait for jobs.
@@ -91,7 +89,7 @@ func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait
 			return nil, refused
 		}
 		defer leave()
-		server.AllowLonger(w, wait)
+		rest.AllowLonger(w, wait)
 		fetched, err = h.pulls[h.stores.Number(name)].wait(r.Context(), name, wait, of.Admit, look)
 	}
 	if len(fetched) > 0 && r.Context().Err() != nil {
@@ -106,7 +104,7 @@ func (h *Handlers) giveBack(r *http.Request, fetched []jobs.Job) {
 	for _, job := range fetched {
 		err := h.stores.Of(job.Type).Return(context.WithoutCancel(r.Context()), job, h.Now())
 		if err != nil {
-			logs.Often(h.Log, string(job.Type)).Warn("a fetched job could not be put back, and waits for its deadline",
+			telemetry.Often(h.Log, string(job.Type)).Warn("a fetched job could not be put back, and waits for its deadline",
 				"job", job.ID.String(), "type", string(job.Type), "error", err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/graph"
 	"routemaster/internal/web/rest"
 )
 
@@ -57,7 +56,7 @@ var graphTypes = map[string]string{
 // getMachine shows a machine, as JSON or as a graph.
 func (h *Handlers) getMachine(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	format := rest.Word(q, "format", append([]string{"json"}, graph.Formats...))
+	format := rest.Word(q, "format", append([]string{"json"}, definition.Formats...))
 	switch {
 	case q.Err() != nil:
 		h.Fail(w, r, q.Err())
@@ -74,9 +73,9 @@ func (h *Handlers) drawMachine(w http.ResponseWriter, r *http.Request, format st
 	m, _, err := machine(r, h.stores)
 	picture := ""
 	if err == nil {
-		picture, err = graph.Draw(m, format)
+		picture, err = definition.Draw(m, format)
 	}
-	if errors.Is(err, graph.ErrTooLarge) {
+	if errors.Is(err, definition.ErrTooLarge) {
 		err = invalidParameter("%v", err)
 	}
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/web/server"
 )
 
 // The maximum size of request bodies, in bytes. Everything that is allowed fits in its longest
@@ -88,7 +87,7 @@ func unread(w http.ResponseWriter, err error) error {
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(over.Limit)
 	}
-	if errors.Is(err, server.ErrBodyBudget) {
+	if errors.Is(err, ErrBodyBudget) {
 		// The connection is closed, since reading the rest would take as much as another request.
 		w.Header().Set("Connection", "close")
 		return &Problem{
@@ -96,7 +95,7 @@ func unread(w http.ResponseWriter, err error) error {
 			Detail: "the bodies of other requests take all the memory that they may; nothing of this request was stored: send it again later",
 		}
 	}
-	if errors.Is(err, server.ErrBodyShare) {
+	if errors.Is(err, ErrBodyShare) {
 		w.Header().Set("Connection", "close")
 		return &Problem{
 			Status: http.StatusTooManyRequests,

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-
-	"routemaster/internal/web/server"
 )
 
 // RecoverPanics reports a panic in a handler, and responds with 500.
@@ -29,7 +27,7 @@ func (s *Service) RecoverPanics(next http.Handler) http.Handler {
 // RefuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection.
 func RefuseAmbiguous(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if server.Ambiguous(r) {
+		if Ambiguous(r) {
 			w.Header().Set("Connection", "close")
 			writeProblem(w, r, Problem{
 				Status: http.StatusBadRequest, Detail: "must not have both Transfer-Encoding and Content-Length, nor folded headers",

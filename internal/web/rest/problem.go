@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/replay"
 	"routemaster/internal/signature"
-	"routemaster/internal/web/auth"
 )
 
 // Problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
@@ -74,7 +73,7 @@ var tokenPaths = []string{"/api_tokens/", "/subscribers/"}
 // names a client or, by mistake, the sender's own.
 func instanceOf(r *http.Request) string {
 	path := r.URL.Path
-	sent, _ := auth.BasicCredentials(r)
+	sent, _ := BasicCredentials(r)
 	token := ""
 	if info, ok := r.Context().Value(requestInfoKey{}).(*requestInfo); ok {
 		token = string(info.client.Token)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/tracing"
-	"routemaster/internal/web/auth"
 )
 
 // requestInfo is what the server knows about a request while it serves it. It is the request's
@@ -21,7 +19,7 @@ type requestInfo struct {
 	// id is in all log lines about the request and in its response, as the value of a header.
 	id [1]string
 	// client is who sent the request, set by [Service.Authenticate].
-	client auth.Client
+	client Client
 	// response is what [Service.Observe] has the handlers answer with.
 	response observedResponse
 }
@@ -105,7 +103,7 @@ func (s *Service) Observe(next http.Handler) http.Handler {
 // observed counts a request that was answered, then logs and traces it. What a handler does not
 // answer counts as 200, unless the client has left. The route is named instead of the path, which
 // may contain a token: the router notes it in the request, so that this must be the one it got.
-func (s *Service) observed(r *http.Request, info *requestInfo, span *tracing.Span, start time.Time) {
+func (s *Service) observed(r *http.Request, info *requestInfo, span *telemetry.Span, start time.Time) {
 	took, status := time.Since(start), info.response.status
 	counted := telemetry.HTTPRequest{
 		Method: r.Method, Route: routeOf(r), Status: status, Credentials: r.Header["Authorization"] != nil, Duration: took,

@@ -14,24 +14,23 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/telemetry/logs"
-	"routemaster/internal/web/auth"
+	"routemaster/internal/telemetry"
 )
 
 // Fail responds with an error.
 func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	left := context.Cause(r.Context())
-	if left != nil && !errors.Is(left, auth.ErrRefused) {
+	if left != nil && !errors.Is(left, ErrRefused) {
 		return // the client has left: nobody reads a response, and nothing has failed
 	}
 	unknown := errors.Is(err, bus.ErrTokenUnknown) && !Caller(r).Root
-	if left != nil || unknown || errors.Is(err, auth.ErrRefused) { // the token was removed a moment ago
-		s.challenge(w, r, auth.ErrRefused)
+	if left != nil || unknown || errors.Is(err, ErrRefused) { // the token was removed a moment ago
+		s.challenge(w, r, ErrRefused)
 		return
 	}
 	p, ok := problemOf(err)
 	if !ok {
-		s.Reporter.Error(logs.Often(s.Log, routeOf(r)), "request failed", err, requestFields(r)...)
+		s.Reporter.Error(telemetry.Often(s.Log, routeOf(r)), "request failed", err, requestFields(r)...)
 	}
 	p.Detail = fillCommands(r, p.Detail)
 	writeProblem(w, r, p)

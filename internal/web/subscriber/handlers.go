@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/deadletter"
 	"routemaster/internal/inspect"
 	"routemaster/internal/replay"
-	"routemaster/internal/seal"
 	"routemaster/internal/secrets"
+	"routemaster/internal/signature"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
@@ -28,7 +28,7 @@ type Config struct {
 	// MaxTopics is the maximum number of topics of a subscription; 0 is no limit.
 	MaxTopics int
 	// Secrets has the keys that signing secrets are sealed with.
-	Secrets seal.Keyring
+	Secrets signature.Keyring
 	// Recorder, if given, counts what clients redeliver and remove.
 	Recorder *telemetry.Recorder
 }

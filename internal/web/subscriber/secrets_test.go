@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/seal"
+	"routemaster/internal/signature"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
@@ -45,7 +45,7 @@ func (a api) secrets(who, path string) (found []listedSecret) {
 }
 
 func TestSecretsAreAddedAndRemoved(t *testing.T) {
-	keys, err := seal.ParseKeyring(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
+	keys, err := signature.ParseKeyring(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
 	require.NoError(t, err)
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Secrets = keys })
@@ -91,7 +91,7 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 
 // TestASecretWithAKeyIsAddedOnce, however often its request is sent, while it is not expired.
 func TestASecretWithAKeyIsAddedOnce(t *testing.T) {
-	keys, err := seal.ParseKeyring(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
+	keys, err := signature.ParseKeyring(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
 	require.NoError(t, err)
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Secrets = keys })
