@@ -16,11 +16,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/web"
-	"routemaster/internal/web/jobs"
-	"routemaster/internal/web/machines"
-	"routemaster/internal/web/queues"
 	"routemaster/internal/web/rest"
-	"routemaster/internal/web/subscriber"
 )
 
 // webConnections is how many calls to Redis a web process may have under way at once.
@@ -95,17 +91,17 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		ForceTLS:       c.ForceTLS,
 		Certificate:    certificate,
 		Connections:    obs.connections,
-		Subscriber: subscriber.Config{
+		Subscriber: web.SubscriberConfig{
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
-		Jobs: jobs.Config{
+		Jobs: web.JobsConfig{
 			Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Types: c.JobTypes, Recorder: obs.recorder,
 			Processes: func(ctx context.Context) ([]overview.Process, error) {
 				return samples.Processes(ctx, st.Partition(), c.clock.Now())
 			},
 		},
-		Machines: machines.Config{Labels: labels, Client: feeds, Recorder: obs.recorder},
-		Queues:   queues.Config{ScalingThreshold: int64(c.ScalingThreshold), ScalingDeadline: c.ScalingDeadline},
+		Machines: web.MachinesConfig{Labels: labels, Client: feeds, Recorder: obs.recorder},
+		Queues:   web.QueuesConfig{ScalingThreshold: int64(c.ScalingThreshold), ScalingDeadline: c.ScalingDeadline},
 		Version:  Version(),
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,

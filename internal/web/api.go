@@ -24,11 +24,7 @@ import (
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
-	"routemaster/internal/web/jobs"
-	"routemaster/internal/web/machines"
-	"routemaster/internal/web/queues"
 	"routemaster/internal/web/rest"
-	"routemaster/internal/web/subscriber"
 )
 
 // Config configures an [API].
@@ -48,15 +44,15 @@ type Config struct {
 	// Certificate, if given, makes the server speak TLS itself.
 	Certificate *rest.Certificate
 	// Subscriber configures the routes that are about one client's subscription.
-	Subscriber subscriber.Config
+	Subscriber SubscriberConfig
 	// Jobs configures the routes that are about jobs and their types.
-	Jobs jobs.Config
+	Jobs JobsConfig
 	// Machines configures the routes that are about state machines.
-	Machines machines.Config
+	Machines MachinesConfig
 	// Version is that of the program.
 	Version string
 	// Queues configures the routes that are about queues.
-	Queues queues.Config
+	Queues QueuesConfig
 	// MaxEventData is the maximum size of an event's data in bytes, as MessagePack.
 	MaxEventData int
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
@@ -95,10 +91,10 @@ type API struct {
 	stores     *stores.Stores
 	ingest     *ingest.Ingest
 	tails      *livetail.Hub
-	queues     *queues.Handlers
-	subscriber *subscriber.Handlers
-	jobs       *jobs.Handlers
-	machines   *machines.Handlers
+	queues     *queueHandlers
+	subscriber *subscriberHandlers
+	jobs       *jobHandlers
+	machines   *machineHandlers
 	metrics    http.Handler
 }
 
@@ -116,10 +112,10 @@ func New(
 	}
 	return &API{
 		Service: service, config: config, stores: all, ingest: in, tails: livetail.New(all, log), metrics: metrics,
-		queues:     queues.New(config.Queues, service, all),
-		subscriber: subscriber.New(config.Subscriber, service, all),
-		jobs:       jobs.New(config.Jobs, service, jobstores.New(all.Partitions())),
-		machines:   machines.New(config.Machines, service, all),
+		queues:     newQueueHandlers(config.Queues, service, all),
+		subscriber: newSubscriberHandlers(config.Subscriber, service, all),
+		jobs:       newJobHandlers(config.Jobs, service, jobstores.New(all.Partitions())),
+		machines:   newMachineHandlers(config.Machines, service, all),
 	}
 }
 
@@ -191,16 +187,16 @@ func (a *API) inProcess() http.Handler {
 func (a *API) newRouter(outer ...func(http.Handler) http.Handler) chi.Router {
 	r := chi.NewRouter()
 	r.Use(outer...)
-	r.Use(machines.RefuseSlashes, rest.DecodePath)
+	r.Use(RefuseSlashes, rest.DecodePath)
 	r.Use(middleware.GetHead) // some load balancers send HEAD
 	r.NotFound(rest.NotFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { rest.MethodNotAllowed(r, w, req) })
 	return r
 }
 
-// routes adds all routes, with who calls them. [subscriber.Handlers.Routes] has those of one
-// client, [jobs.Handlers.Routes] those of jobs, [machines.Handlers.Routes] those of state machines,
-// [queues.Handlers.Routes] those of queues.
+// routes adds all routes, with who calls them. [subscriberHandlers.Routes] has those of one
+// client, [jobHandlers.Routes] those of jobs, [machineHandlers.Routes] those of state machines,
+// [queueHandlers.Routes] those of queues.
 func (a *API) routes(r chi.Router) {
 	// Clients of the service that state machines are from, without credentials; and browsers.
 	r.Get("/", a.getStatus)

@@ -34,9 +34,6 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
-	"routemaster/internal/web/jobs"
-	"routemaster/internal/web/machines"
-	"routemaster/internal/web/queues"
 )
 
 // Credentials: the root key of an [API], and the tokens of its two clients. A client's name is its
@@ -78,12 +75,12 @@ func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	t.Helper()
 	st := all.First()
 	config := web.Config{
-		RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, Queues: queues.Config{ScalingThreshold: 2, ScalingDeadline: time.Second},
-		Jobs: jobs.Config{Downstream: true}, Version: "1.2.3",
+		RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, Queues: web.QueuesConfig{ScalingThreshold: 2, ScalingDeadline: time.Second},
+		Jobs: web.JobsConfig{Downstream: true}, Version: "1.2.3",
 	}
 	feeds := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	t.Cleanup(feeds.Close)
-	config.Machines = machines.Config{Labels: labelstores.New(all.Partitions()), Client: feeds}
+	config.Machines = web.MachinesConfig{Labels: labelstores.New(all.Partitions()), Client: feeds}
 	collector := samples.NewCollector(samples.Config{
 		Stores: all,
 		JobTypes: telemetry.JobTypes{

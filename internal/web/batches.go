@@ -1,0 +1,75 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
+	"routemaster/internal/web/rest"
+)
+
+// batchView is a queued batch. Times are in ms since the Unix epoch.
+type batchView struct {
+	ID        bus.BatchID `json:"id"`
+	CreatedAt int64       `json:"created_at"`
+	Attempts  int         `json:"attempts"`
+	// Events is their number in a list, and an array of them in a batch.
+	Events any           `json:"events"`
+	State  inspect.State `json:"state"`
+	NextAt *int64        `json:"next_at"`
+	Lane   int           `json:"lane"`
+	Replay *bus.ReplayID `json:"replay"`
+}
+
+func viewBatch(batch inspect.Batch) batchView {
+	return batchView{
+		ID: batch.ID, CreatedAt: batch.CreatedAt.UnixMilli(), Attempts: batch.Attempts, Events: batch.Events,
+		State: batch.State, NextAt: rest.Millis(batch.NextAt), Lane: batch.Lane, Replay: rest.OrNull(batch.Replay),
+	}
+}
+
+// getBatches lists queued batches.
+func (h *subscriberHandlers) getBatches(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	page := inspect.Page{After: q.Get("after"), Limit: q.Limit()}
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	batches, next, err := h.at(of).inspector.Batches(r.Context(), of, page, h.Now())
+	views := make([]batchView, len(batches))
+	for i, batch := range batches {
+		views[i] = viewBatch(batch)
+	}
+	h.RespondPage(w, r, views, next, err)
+}
+
+// getBatch shows a queued batch with its events.
+func (h *subscriberHandlers) getBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	from := q.From()
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	batch, events, err := h.at(of).inspector.Batch(r.Context(), of, batchParam(r), from, h.Now())
+	view := viewBatch(batch)
+	view.Events = events
+	h.RespondJSON(w, r, view, err)
+}
+
+// deleteBatch removes a queued batch, which becomes a dead letter if the subscriber keeps those.
+func (h *subscriberHandlers) deleteBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	removed, err := h.at(of).inspector.Remove(r.Context(), of, batchParam(r), h.Now())
+	if err == nil {
+		name := h.publicName(r, of)
+		h.config.Recorder.Removed(name, removed.Events)
+		if removed.Letter {
+			h.config.Recorder.DeadLettered(name, bus.DiedRemoved, removed.Events)
+		}
+		h.config.Recorder.Lost(name, bus.LostRemoved, removed.Lost)
+	}
+	h.respondSubscriberChanged(w, r, of, err, "removed a batch",
+		slog.String("batch", string(batchParam(r))), slog.Int("events", removed.Events), slog.Bool("dead_letter", removed.Letter))
+}

@@ -1,0 +1,218 @@
+package web
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
+	"routemaster/internal/web/rest"
+)
+
+// letterView is a dead letter. Times are in ms since the Unix epoch.
+type letterView struct {
+	ID        bus.BatchID     `json:"id"`
+	DiedAt    int64           `json:"died_at"`
+	CreatedAt int64           `json:"created_at"`
+	Reason    bus.DeathReason `json:"reason"`
+	Status    *int            `json:"status"`
+	Error     *string         `json:"error"`
+	Note      *string         `json:"note"`
+	Attempts  int             `json:"attempts"`
+	// Events is their number in a list, and an array of them in a letter.
+	Events    any     `json:"events"`
+	Bytes     int     `json:"bytes"`
+	WebhookID *string `json:"webhook_id"`
+}
+
+func viewLetter(letter deadletter.Letter) letterView {
+	return letterView{
+		ID: letter.ID, DiedAt: letter.DiedAt.UnixMilli(), CreatedAt: letter.CreatedAt.UnixMilli(),
+		Reason: letter.Reason, Status: rest.OrNull(letter.Status), Error: rest.OrNull(letter.Error), Note: rest.OrNull(letter.Note),
+		Attempts: letter.Attempts, Events: letter.Events, Bytes: letter.Bytes, WebhookID: rest.OrNull(letter.WebhookID),
+	}
+}
+
+// getDeadLetters lists dead letters.
+func (h *subscriberHandlers) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	filter := readFilter(q)
+	page := deadletter.Page{After: q.Get("after"), Limit: q.Limit()}
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	letters, next, err := h.at(of).letters.List(r.Context(), of, filter, page)
+	views := make([]letterView, len(letters))
+	for i, letter := range letters {
+		views[i] = viewLetter(letter)
+	}
+	h.RespondPage(w, r, views, next, err)
+}
+
+// readFilter reads which dead letters a query is about.
+func readFilter(q *rest.Query) deadletter.Filter {
+	filter := deadletter.Filter{
+		Reason: rest.Word(q, "reason", bus.DeathReasons), Since: q.Time("since"), Before: q.Time("before"),
+	}
+	if q.Has("status") {
+		filter.Status = filterStatus(q.Integer("status", 0, maxStatus, 0))
+	}
+	return filter
+}
+
+// maxStatus is the highest status of HTTP that an endpoint may answer.
+const maxStatus = 999
+
+// filterStatus is the status of a filter that a request sends: 0 stands for no answer.
+func filterStatus(sent int64) int {
+	if sent == 0 {
+		return deadletter.NoAnswer
+	}
+	return int(sent)
+}
+
+// countDeadLetters says how many dead letters there are.
+func (h *subscriberHandlers) countDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	filter := readFilter(q)
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	var view struct {
+		Letters int  `json:"letters"`
+		More    bool `json:"more"`
+	}
+	var err error
+	view.Letters, view.More, err = h.at(of).letters.Count(r.Context(), of, filter)
+	h.RespondJSON(w, r, view, err)
+}
+
+// getDeadLetter shows a dead letter with its events.
+func (h *subscriberHandlers) getDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	from := q.From()
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	letter, events, err := h.at(of).letters.Show(r.Context(), of, batchParam(r), from)
+	view := viewLetter(letter)
+	view.Events = append([]json.RawMessage{}, events...) // never null
+	h.RespondJSON(w, r, view, err)
+}
+
+// redeliver is [deadletter.Letters.Redeliver], logged and counted.
+func (h *subscriberHandlers) redeliver(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+	moved, err := h.at(of).letters.Redeliver(r.Context(), of, which)
+	if err == nil && moved.Letters > 0 {
+		h.config.Recorder.Redelivered(h.publicName(r, of), moved.Events)
+		h.logMoved(r, of, "redelivered dead letters", moved)
+	}
+	return moved, err
+}
+
+// discard is [deadletter.Letters.Discard], logged.
+func (h *subscriberHandlers) discard(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+	moved, err := h.at(of).letters.Discard(r.Context(), of, which)
+	if err == nil && moved.Letters > 0 {
+		h.logMoved(r, of, "discarded dead letters", moved)
+	}
+	return moved, err
+}
+
+func (h *subscriberHandlers) logMoved(r *http.Request, of bus.Token, what string, moved deadletter.Moved) {
+	h.logSubscriberChange(r, of, what, slog.Int("letters", moved.Letters), slog.Int("events", moved.Events))
+}
+
+// redeliverDeadLetter puts one dead letter back into the queue.
+func (h *subscriberHandlers) redeliverDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveOne(w, r, of, h.redeliver)
+}
+
+// deleteDeadLetter removes one dead letter.
+func (h *subscriberHandlers) deleteDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveOne(w, r, of, h.discard)
+}
+
+// redeliverDeadLetters puts some dead letters back into the queue.
+func (h *subscriberHandlers) redeliverDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveSome(w, r, of, h.redeliver)
+}
+
+// discardDeadLetters removes some dead letters.
+func (h *subscriberHandlers) discardDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveSome(w, r, of, h.discard)
+}
+
+// move is [subscriberHandlers.redeliver] or [subscriberHandlers.discard].
+type move func(*http.Request, bus.Token, deadletter.Selection) (deadletter.Moved, error)
+
+func (h *subscriberHandlers) moveOne(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
+	moved, err := move(r, of, deadletter.Selection{IDs: []bus.BatchID{batchParam(r)}})
+	if err == nil && moved.Letters == 0 {
+		err = deadletter.ErrUnknown
+	}
+	h.Respond(w, r, err)
+}
+
+func (h *subscriberHandlers) moveSome(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
+	var moved deadletter.Moved
+	which, err := h.readSelection(w, r)
+	if err == nil {
+		moved, err = move(r, of, which)
+	}
+	h.RespondJSON(w, r, struct {
+		Letters   int `json:"letters"`
+		Events    int `json:"events"`
+		Remaining int `json:"remaining"`
+	}(moved), err)
+}
+
+// readSelection reads which dead letters are meant: some, or all that match a filter.
+func (h *subscriberHandlers) readSelection(w http.ResponseWriter, r *http.Request) (which deadletter.Selection, err error) {
+	var sent struct {
+		IDs    *[]bus.BatchID   `json:"ids"`
+		All    *bool            `json:"all"`
+		Reason *bus.DeathReason `json:"reason"`
+		Status *int64           `json:"status"` // 0: no answer
+		Since  *int64           `json:"since"`  // ms since the Unix epoch
+		Before *int64           `json:"before"` // likewise
+	}
+	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return which, err
+	}
+	all := sent.All != nil && *sent.All
+	switch {
+	case all == (sent.IDs != nil):
+		return which, bus.Invalidf("", `send either {"ids":[…]} or {"all":true}`)
+	case !all && (len(*sent.IDs) == 0 || len(*sent.IDs) > deadletter.MaxMovedLetters):
+		return which, bus.Invalidf("/ids", "must be 1 to %d dead letters", deadletter.MaxMovedLetters)
+	case !all && (sent.Reason != nil || sent.Status != nil || sent.Since != nil || sent.Before != nil):
+		return which, bus.Invalidf("/ids", "must be alone: reason, status, since and before are for all")
+	case !all:
+		return deadletter.Selection{IDs: *sent.IDs}, nil
+	}
+	if sent.Reason != nil {
+		if which.Reason, err = bus.ParseDeathReason(string(*sent.Reason)); err != nil {
+			return which, bus.At("/reason", err)
+		}
+	}
+	if sent.Status != nil {
+		if *sent.Status < 0 || *sent.Status > maxStatus {
+			return which, bus.Invalidf("/status", "must be the status of an answer, at most %d, or 0 for no answer", maxStatus)
+		}
+		which.Status = filterStatus(*sent.Status)
+	}
+	if which.Since, err = rest.ReadTime("/since", sent.Since); err == nil {
+		which.Before, err = rest.ReadTime("/before", sent.Before)
+	}
+	return which, err
+}
+
+// batchParam returns the batch in a request's path. A dead letter is named like the batch it was.
+func batchParam(r *http.Request) bus.BatchID { return bus.BatchID(chi.URLParam(r, "id")) }

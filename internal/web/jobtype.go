@@ -1,0 +1,322 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/overview"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web/rest"
+)
+
+// maxTypeBody is the maximum size of a body with a job type, in bytes: the data of its schedule
+// with as much white space, and the other members.
+const maxTypeBody = 2*jobs.MaxData + rest.MaxValueBody
+
+// sentType is a job type as clients send it. In a new type null is as if left out, but for its URL;
+// in a change it is the default.
+type sentType struct {
+	Name         rest.Nullable[jobs.TypeName]  `json:"name"`
+	Strategy     rest.Nullable[jobs.Strategy]  `json:"delivery_strategy"`
+	Attempts     rest.Nullable[int16]          `json:"attempts"`
+	Concurrency  rest.Nullable[int16]          `json:"concurrency"`
+	URL          rest.Nullable[string]         `json:"url"`
+	Timeout      rest.Nullable[int64]          `json:"timeout"`   // ms
+	Retention    rest.Nullable[int64]          `json:"retention"` // s
+	Paused       rest.Nullable[bool]           `json:"paused"`
+	Schedule     rest.Nullable[string]         `json:"schedule"`
+	Timezone     rest.Nullable[string]         `json:"timezone"`
+	ScheduleData rest.Nullable[jsontext.Value] `json:"schedule_data"`
+	Clients      rest.Nullable[bus.Clients]    `json:"clients"`
+}
+
+// apply sets what was sent. It validates nothing.
+func (s *sentType) apply(t *jobs.Type) {
+	set(s.Strategy, "", func(strategy jobs.Strategy) { t.Strategy = strategy })
+	set(s.Attempts, 0, func(n int16) { t.Attempts = int(n) })
+	set(s.Concurrency, 0, func(n int16) { t.Concurrency = int(n) })
+	set(s.URL, "", func(url string) { t.URL, t.Pull = url, s.URL.Value == nil })
+	set(s.Timeout, jobs.DefaultTimeout.Milliseconds(), func(ms int64) { t.Timeout = typeDuration(ms, time.Millisecond) })
+	set(s.Retention, int64(jobs.DefaultRetention/time.Second), func(n int64) { t.Retention = typeDuration(n, time.Second) })
+	set(s.Paused, false, func(paused bool) { t.Paused = paused })
+	if s.Schedule.Sent && s.Schedule.Value == nil {
+		t.Timezone, t.ScheduleData = "", nil // which are nothing without it
+	}
+	set(s.Schedule, "", func(schedule string) { t.Schedule = schedule })
+	set(s.Timezone, "", func(zone string) { t.Timezone = zone })
+	set(s.Clients, nil, func(clients bus.Clients) { t.Clients = clients })
+	set(s.ScheduleData, nil, func(data jsontext.Value) { t.ScheduleData = jobs.FitData(data) })
+}
+
+// set assigns what was sent of a member: its default for null.
+func set[T any](member rest.Nullable[T], value T, assign func(T)) {
+	if !member.Sent {
+		return
+	}
+	if member.Value != nil {
+		value = *member.Value
+	}
+	assign(value)
+}
+
+// typeDuration is a number of units; one that no type may have if it would overflow.
+func typeDuration(n int64, unit time.Duration) time.Duration {
+	return time.Duration(min(max(n, -1), int64(jobs.MaxRetention/unit)+1)) * unit
+}
+
+// typeView is a job type. Times are as in RFC 3339.
+type typeView struct {
+	Name        jobs.TypeName `json:"name"`
+	Strategy    jobs.Strategy `json:"delivery_strategy"`
+	Attempts    int           `json:"attempts"`
+	Concurrency int           `json:"concurrency"`
+	// URL is null if services fetch the jobs, and empty if they go where the operator says.
+	URL       *string `json:"url"`
+	Timeout   int64   `json:"timeout"`   // ms
+	Retention int64   `json:"retention"` // s
+	Paused    bool    `json:"paused"`
+	Schedule  *string `json:"schedule"`
+	Timezone  *string `json:"timezone"`
+	// NextAt is the next time of the schedule, even if the type is paused; null without a schedule.
+	NextAt *string `json:"next_at"`
+	// ScheduleData is left out in lists.
+	ScheduleData *jsontext.Value `json:"schedule_data,omitzero"`
+	// Clients is null if all may use it.
+	Clients   bus.Clients    `json:"clients"`
+	Owner     bus.ClientName `json:"owner"`
+	CreatedAt string         `json:"created_at"`
+	UpdatedAt string         `json:"updated_at"`
+	// HeldUntil is null unless it is still to come.
+	HeldUntil *string `json:"held_until"`
+	// SkippedAt and SkipReason are null unless the schedule skips its times.
+	SkippedAt  *string          `json:"skipped_at"`
+	SkipReason *jobs.SkipReason `json:"skip_reason"`
+	Counts     countsView       `json:"counts"`
+	// Causes are why jobs are not in progress, or stay there.
+	Causes []jobs.Cause `json:"causes"`
+}
+
+type countsView struct {
+	Queued     int64 `json:"queued"`
+	Waiting    int64 `json:"waiting"`
+	InProgress int64 `json:"in_progress"`
+}
+
+func (h *jobHandlers) viewType(t jobs.Type, counts jobs.Counts) typeView {
+	view := typeView{
+		Name: t.Name, Strategy: t.Strategy, Attempts: t.Attempts, Concurrency: t.Concurrency, URL: &t.URL,
+		Timeout: t.Timeout.Milliseconds(), Retention: int64(t.Retention / time.Second), Paused: t.Paused,
+		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), NextAt: rest.OrNull(timestamp(t.NextTime(h.Now()))), Clients: t.Clients,
+		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
+		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)), SkippedAt: rest.OrNull(timestamp(t.SkippedAt)), SkipReason: rest.OrNull(t.SkipReason),
+		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress}, Causes: []jobs.Cause{},
+	}
+	if t.Pull {
+		view.URL = nil
+	}
+	return view
+}
+
+// postType makes a type, which is its client's from then on.
+func (h *jobHandlers) postType(w http.ResponseWriter, r *http.Request) {
+	t, err := h.readType(w, r)
+	if err == nil {
+		err = h.stores.CreateType(r.Context(), t)
+	}
+	if err != nil {
+		h.Fail(w, r, h.tooMany(t.Owner, err))
+		return
+	}
+	h.config.Recorder.JobRequest(telemetry.Create, "created")
+	h.LogChange(r, "created a job type", typeField(t.Name))
+	rest.WriteJSON(w, http.StatusCreated, withData(h.viewType(t, jobs.Counts{}), t))
+}
+
+// tooMany says of an error which limit for types it is about.
+func (h *jobHandlers) tooMany(owner bus.ClientName, err error) error {
+	const remedy = "delete one that is not needed: it counts until its archived jobs have gone"
+	detail := ""
+	switch limits := h.stores.Limits; {
+	case errors.Is(err, jobs.ErrTooManyTypes):
+		detail = fmt.Sprintf("the bus has %d job types (ROUTEMASTER_MAX_JOB_TYPES), those of all clients; %s", limits.Bus, remedy)
+	case errors.Is(err, jobs.ErrTooManyClientTypes):
+		detail = fmt.Sprintf("the client %s has %d job types (ROUTEMASTER_MAX_CLIENT_JOB_TYPES); %s", owner, limits.Client, remedy)
+	default:
+		return err
+	}
+	return &rest.Problem{Status: http.StatusConflict, Detail: detail}
+}
+
+// withData is a type alone, which has the data of its schedule.
+func withData(view typeView, t jobs.Type) typeView {
+	view.ScheduleData = new(jsontext.Value(t.ScheduleData))
+	return view
+}
+
+// readType reads a type that is to be made.
+func (h *jobHandlers) readType(w http.ResponseWriter, r *http.Request) (t jobs.Type, err error) {
+	var sent sentType
+	if err := h.ReadJSON(w, r, maxTypeBody, &sent); err != nil {
+		return t, err
+	}
+	now := h.Now()
+	t = jobs.Type{Timeout: jobs.DefaultTimeout, Retention: jobs.DefaultRetention, CreatedAt: now, UpdatedAt: now}
+	if caller := rest.Caller(r); !caller.Root {
+		t.Owner = caller.PublicName()
+	}
+	set(sent.Name, "", func(name jobs.TypeName) { t.Name = name })
+	sent.apply(&t)
+	if err = t.Validate(); err == nil {
+		err = t.ValidateURL(h.config.Deny, h.config.Downstream)
+	}
+	return t, err
+}
+
+// patchType changes what was sent of a type.
+func (h *jobHandlers) patchType(w http.ResponseWriter, r *http.Request) {
+	var sent sentType
+	err := h.ReadJSON(w, r, maxTypeBody, &sent)
+	var t jobs.Type
+	if err == nil {
+		t, err = h.stores.ChangeType(r.Context(), nameParam(r), func(t *jobs.Type) error { return h.change(r, t, &sent) })
+	}
+	if err == nil {
+		h.LogChange(r, "changed a job type", typeField(t.Name))
+	}
+	h.respondType(w, r, t, err)
+}
+
+// change applies to a type what a client that may do that has sent.
+func (h *jobHandlers) change(r *http.Request, t *jobs.Type, sent *sentType) error {
+	if err := mayChange(r, *t); err != nil {
+		return err
+	}
+	if sent.Name.Sent && (sent.Name.Value == nil || *sent.Name.Value != t.Name) {
+		return &bus.Invalid{ID: "forbidden_parameter", Pointer: "/name", Detail: "cannot be changed; make another type"}
+	}
+	sent.apply(t)
+	t.UpdatedAt = h.Now()
+	if err := t.Validate(); err != nil || !sent.URL.Sent {
+		return err
+	}
+	return t.ValidateURL(h.config.Deny, h.config.Downstream)
+}
+
+// mayChange fails with [jobs.ErrNotOwner] unless a type is the caller's, or the caller is root.
+func mayChange(r *http.Request, t jobs.Type) error {
+	if caller := rest.Caller(r); caller.Root || caller.PublicName() == t.Owner {
+		return nil
+	}
+	return jobs.ErrNotOwner
+}
+
+// getType shows a type.
+func (h *jobHandlers) getType(w http.ResponseWriter, r *http.Request) {
+	t, err := h.stores.Type(r.Context(), nameParam(r))
+	h.respondType(w, r, t, err)
+}
+
+// respondType responds with 200 and a type, or with an error.
+func (h *jobHandlers) respondType(w http.ResponseWriter, r *http.Request, t jobs.Type, err error) {
+	var views []typeView
+	if err == nil {
+		views, err = h.viewTypes(r, t)
+	}
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	rest.WriteJSON(w, http.StatusOK, withData(views[0], t))
+}
+
+// maxTypePage is how many types a page of their list has at most, and unless the request says: with
+// the longest URLs and schedules it has less than 8 MiB.
+const maxTypePage = 1000
+
+// getTypes lists the types, the newest first.
+func (h *jobHandlers) getTypes(w http.ResponseWriter, r *http.Request) {
+	q := rest.ReadQuery(r)
+	limit, next, err := int(q.Integer("limit", 1, maxTypePage, maxTypePage)), "", q.Err()
+	var types []jobs.Type
+	if err == nil {
+		types, next, err = h.stores.Page(r.Context(), q.Get("after"), limit)
+	}
+	views := []typeView{}
+	if err == nil && len(types) > 0 {
+		views, err = h.viewTypes(r, types...)
+	}
+	h.RespondPage(w, r, views, next, err)
+}
+
+// viewTypes returns how some types are shown, with how many jobs they have.
+func (h *jobHandlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, error) {
+	counts, err := h.stores.Counts(r.Context(), types...)
+	now, unserved := h.Now(), jobs.Cause("")
+	if err == nil {
+		unserved, err = h.unserved(r.Context(), now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	views := make([]typeView, len(types))
+	for i, t := range types {
+		if !counts[i].HeldUntil.After(now) { // the next job is sent: nothing is held back
+			counts[i].HeldUntil = time.Time{}
+		}
+		views[i] = h.viewType(t, counts[i])
+		views[i].Causes = counts[i].Causes(t, unserved, now)
+	}
+	return views, nil
+}
+
+// unserved returns why no worker may run jobs, empty if one may.
+func (h *jobHandlers) unserved(ctx context.Context, now time.Time) (jobs.Cause, error) {
+	if has, err := h.stores.HasWorker(ctx, now); err != nil || !has {
+		return jobs.NoWorker, err
+	}
+	if h.config.Processes == nil {
+		return "", nil
+	}
+	processes, err := h.config.Processes(ctx)
+	if err != nil || !overview.Unserved(bus.QueueJobs, processes, now) {
+		return "", err
+	}
+	return jobs.NoJobThreads, nil
+}
+
+// deleteType deletes a type. One with jobs that have not ended is only deleted by force, which
+// cancels them.
+func (h *jobHandlers) deleteType(w http.ResponseWriter, r *http.Request) {
+	q := rest.ReadQuery(r)
+	force := rest.Word(q, "force", []string{"true", "false"}) == "true"
+	name, err := nameParam(r), q.Err()
+	if err == nil {
+		err = h.stores.DeleteType(r.Context(), name, force, h.Now(), func(t jobs.Type) error { return mayChange(r, t) })
+	}
+	h.RespondChanged(w, r, err, "deleted a job type", typeField(name), slog.Bool("force", force))
+}
+
+// typeField is the type that a change is about.
+func typeField(name jobs.TypeName) slog.Attr { return slog.String("type", string(name)) }
+
+// nameParam returns the type in a request's path, empty if it has none.
+func nameParam(r *http.Request) jobs.TypeName { return jobs.TypeName(chi.URLParam(r, "name")) }
+
+// timestamp is a time as clients see it: RFC 3339, in UTC, with microseconds. It is empty for the
+// zero time.
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+}

@@ -1,0 +1,63 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store/testevent"
+	"routemaster/internal/store/throttle"
+	"routemaster/internal/web/rest"
+)
+
+// maxPause is how far ahead a pause may end.
+const maxPause = 365 * 24 * time.Hour
+
+// pause has nothing be delivered until a time, or for good.
+func (h *subscriberHandlers) pause(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	until, err := h.readPause(w, r)
+	if err == nil {
+		err = h.at(of).store.Pause(r.Context(), of, until)
+	}
+	h.respondSubscriberChanged(w, r, of, err, "paused a subscriber", slog.Time("until", until.UTC()))
+}
+
+// readPause reads until when to pause.
+func (h *subscriberHandlers) readPause(w http.ResponseWriter, r *http.Request) (until time.Time, err error) {
+	var sent struct {
+		Until *int64 `json:"until"` // ms since the Unix epoch
+	}
+	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return until, err
+	}
+	now := h.Now()
+	switch {
+	case sent.Until == nil:
+		return bus.Forever, nil
+	case *sent.Until <= now.UnixMilli() || *sent.Until > now.Add(maxPause).UnixMilli():
+		return until, bus.Invalidf("/until", "must be a time in the next 365 days, in ms since the Unix epoch")
+	}
+	return time.UnixMilli(*sent.Until), nil
+}
+
+// resume ends a pause, if there is one.
+func (h *subscriberHandlers) resume(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.respondSubscriberChanged(w, r, of, h.at(of).store.Resume(r.Context(), of), "resumed a subscriber")
+}
+
+// retry has a subscriber whose deliveries fail be tried at once.
+func (h *subscriberHandlers) retry(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.respondSubscriberChanged(w, r, of, throttle.End(r.Context(), h.at(of).store, of), "retried a subscriber")
+}
+
+// test has a test event be delivered.
+func (h *subscriberHandlers) test(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	batch, err := testevent.Queue(r.Context(), h.at(of).store, of, h.Now())
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	h.logSubscriberChange(r, of, "queued a test event", slog.String("batch", string(batch)))
+	rest.WriteJSON(w, http.StatusAccepted, map[string]bus.BatchID{"batch": batch})
+}

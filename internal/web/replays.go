@@ -1,0 +1,139 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/replay"
+	"routemaster/internal/web/rest"
+)
+
+// replayView is a replay. Positions are those of its topic's events; times are in ms since the Unix
+// epoch.
+type replayView struct {
+	ID        bus.ReplayID  `json:"id"`
+	Topic     bus.TopicName `json:"topic"`
+	From      int64         `json:"from"`
+	To        int64         `json:"to"`
+	Next      int64         `json:"next"`
+	Copied    int64         `json:"copied"`
+	Skipped   int64         `json:"skipped"`
+	State     replay.State  `json:"state"`
+	CreatedAt int64         `json:"created_at"`
+	Error     *string       `json:"error"`
+}
+
+// getReplays lists replays.
+func (h *subscriberHandlers) getReplays(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	part := q.PartOfAll()
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	all, err := h.at(of).replays.List(r.Context(), of)
+	all, next := rest.Take(part, all, func(one replay.Replay) (int64, string) { return one.CreatedAt.UnixMilli(), string(one.ID) })
+	views := make([]replayView, len(all))
+	for i, one := range all {
+		views[i] = replayView{
+			one.ID, one.Topic, one.From(), one.To, one.Next, one.Copied, one.Skipped, one.State,
+			one.CreatedAt.UnixMilli(), rest.OrNull(one.Error),
+		}
+	}
+	h.RespondPage(w, r, views, next, err)
+}
+
+// postReplay begins a replay, or shows the one that an earlier request of the client has begun with
+// the same idempotency key.
+func (h *subscriberHandlers) postReplay(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	key, err := rest.IdempotencyKey(r)
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	topic, which, err := h.readReplay(w, r)
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	var begun replay.Replay
+	replays, isNew := h.at(of).replays, true
+	if key == "" {
+		begun, err = replays.Start(r.Context(), of, topic, which, h.Now())
+	} else {
+		id := replay.IDFor(rest.Caller(r).PublicName(), of, key)
+		begun, isNew, err = replays.StartOnce(r.Context(), id, of, topic, which, h.Now())
+	}
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	events := begun.To - begun.From() + 1
+	if isNew {
+		h.logSubscriberChange(r, of, "a replay began", slog.String("replay", string(begun.ID)), slog.String("topic", string(topic)),
+			slog.Int64("from", begun.From()), slog.Int64("to", begun.To), slog.Int64("events", events))
+	}
+	rest.WriteJSON(w, http.StatusAccepted, struct {
+		ID     bus.ReplayID  `json:"id"`
+		Topic  bus.TopicName `json:"topic"`
+		From   int64         `json:"from"`
+		To     int64         `json:"to"`
+		Events int64         `json:"events"`
+	}{begun.ID, topic, begun.From(), begun.To, events})
+}
+
+// readReplay reads what is to be replayed.
+func (h *subscriberHandlers) readReplay(w http.ResponseWriter, r *http.Request) (topic bus.TopicName, which replay.Range, err error) {
+	var sent struct {
+		Topic bus.TopicName `json:"topic"`
+		From  *int64        `json:"from"`  // a position
+		Since *int64        `json:"since"` // ms since the Unix epoch
+		To    *int64        `json:"to"`    // a position
+		Until *int64        `json:"until"` // ms since the Unix epoch
+	}
+	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return "", which, err
+	}
+	switch {
+	case sent.Topic == "":
+		return "", which, bus.Invalidf("/topic", "is required: a topic that keeps a history")
+	case sent.From != nil && sent.Since != nil:
+		return "", which, bus.Invalidf("", "send either from, the position of the first event, or since, when it was received")
+	case sent.To != nil && sent.Until != nil:
+		return "", which, bus.Invalidf("", "send either to, the position of the last event, or until, when it was received")
+	}
+	if which.From, err = readPosition("/from", sent.From); err == nil {
+		which.To, err = readPosition("/to", sent.To)
+	}
+	if err == nil {
+		which.Since, err = rest.ReadTime("/since", sent.Since)
+	}
+	if err == nil {
+		which.Until, err = rest.ReadTime("/until", sent.Until)
+	}
+	return sent.Topic, which, err
+}
+
+// readPosition reads a position of an event, 0 if there is none.
+func readPosition(pointer string, position *int64) (int64, error) {
+	switch {
+	case position == nil:
+		return 0, nil
+	case *position < 1:
+		return 0, bus.Invalidf(pointer, "must be a position of the topic's events, which begin with 1")
+	}
+	return *position, nil
+}
+
+// deleteReplay ends a replay.
+func (h *subscriberHandlers) deleteReplay(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	id := bus.ReplayID(chi.URLParam(r, "id"))
+	ran, err := h.at(of).replays.Cancel(r.Context(), of, id)
+	if err == nil && ran {
+		h.logSubscriberChange(r, of, "a replay ended", slog.String("replay", string(id)), slog.String("state", string(replay.Cancelled)))
+	}
+	h.Respond(w, r, err)
+}

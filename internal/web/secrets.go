@@ -1,0 +1,164 @@
+package web
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/secrets"
+	"routemaster/internal/signature"
+	"routemaster/internal/web/rest"
+)
+
+// secretView is a signing secret, without what is secret of it.
+type secretView struct {
+	ID        string         `json:"id"`
+	Type      signature.Type `json:"type"`
+	PublicKey string         `json:"public_key,omitempty"`
+	CreatedAt int64          `json:"created_at"` // ms since the Unix epoch
+	ExpiresAt *int64         `json:"expires_at"` // likewise
+}
+
+// addedSecretView is a secret as only the response to its making shows it.
+type addedSecretView struct {
+	ID   string         `json:"id"`
+	Type signature.Type `json:"type"`
+	// Secret is what receivers check an HMAC with. A private key is never shown.
+	Secret    string `json:"secret,omitempty"`
+	PublicKey string `json:"public_key,omitempty"`
+}
+
+// getSecrets lists the secrets that sign.
+func (h *subscriberHandlers) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	part := q.PartOfAll()
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	all, err := h.at(of).secrets.List(r.Context(), of)
+	current, next := rest.Take(part, all.Current(h.Now()), func(one signature.Stored) (int64, string) { return one.CreatedAt, one.ID })
+	views := []secretView{}
+	for _, secret := range current {
+		views = append(views, secretView{
+			ID: secret.ID, Type: secret.Type, PublicKey: secret.PublicKey,
+			CreatedAt: secret.CreatedAt, ExpiresAt: rest.OrNull(secret.ExpiresAt),
+		})
+	}
+	h.RespondPage(w, r, views, next, err)
+}
+
+// postSecret adds a secret, and shows it.
+func (h *subscriberHandlers) postSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	secret, err := h.addSecret(w, r, of)
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	view := addedSecretView{ID: secret.ID, Type: secret.Type(), PublicKey: secret.PublicKey()}
+	if view.Type == signature.HMAC {
+		view.Secret = secret.Text()
+	}
+	rest.WriteJSON(w, http.StatusCreated, view)
+}
+
+// addSecret adds the secret of a request, or returns the one that an earlier request of the client
+// has added with the same idempotency key.
+func (h *subscriberHandlers) addSecret(w http.ResponseWriter, r *http.Request, of bus.Token) (signature.Secret, error) {
+	key, err := rest.IdempotencyKey(r)
+	if err != nil {
+		return signature.Secret{}, err
+	}
+	sent, err := h.readSecret(w, r, h.Now())
+	if err != nil {
+		return signature.Secret{}, err
+	}
+	secret := sent.secret
+	if key != "" {
+		secret.ID = signature.IDFor(rest.Caller(r).PublicName(), key)
+	}
+	err = h.at(of).secrets.Add(r.Context(), of, secret.Seal(h.config.Secrets), sent.othersExpire, h.Now())
+	if there, is := errors.AsType[*secrets.ExistsError](err); is {
+		earlier, err := there.Open(h.config.Secrets)
+		if err == nil && (earlier.Type() != secret.Type() || sent.brought && !earlier.Same(secret)) {
+			err = bus.ErrIdempotencyKeyReused
+		}
+		return earlier, err
+	}
+	if err == nil {
+		h.logSubscriberChange(r, of, "added a signing secret", slog.String("secret", secret.ID), slog.String("type", string(secret.Type())))
+	}
+	return secret, err
+}
+
+// When the other secrets expire, unless the request says when, and at the latest.
+const (
+	defaultExpiry = 24 * time.Hour
+	maxExpiry     = 7 * 24 * time.Hour
+)
+
+// sentSecret is a new secret.
+type sentSecret struct {
+	secret signature.Secret
+	// brought is whether the request has it; else it was made.
+	brought bool
+	// othersExpire is when the others expire: zero for never.
+	othersExpire time.Time
+}
+
+// readSecret reads a new secret, or makes it.
+func (h *subscriberHandlers) readSecret(w http.ResponseWriter, r *http.Request, now time.Time) (s sentSecret, err error) {
+	var sent struct {
+		Type           *string              `json:"type"`
+		Secret         *string              `json:"secret"`
+		ExpireOthersIn rest.Nullable[int64] `json:"expire_others_in"` // ms
+	}
+	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return s, err
+	}
+	expiry := sent.ExpireOthersIn
+	switch {
+	case !expiry.Sent:
+		s.othersExpire = now.Add(defaultExpiry)
+	case expiry.Value == nil:
+	case *expiry.Value < 0 || *expiry.Value > maxExpiry.Milliseconds():
+		return s, bus.Invalidf("/expire_others_in", "must be 0 to %d ms, or null for never", maxExpiry.Milliseconds())
+	default:
+		s.othersExpire = now.Add(time.Duration(*expiry.Value) * time.Millisecond)
+	}
+	s.brought = sent.Secret != nil
+	s.secret, err = newSecret(sent.Type, sent.Secret, now)
+	return s, err
+}
+
+// newSecret makes a secret of a type, or reads one that was brought, which must be of the type if
+// that is given.
+func newSecret(kind, text *string, now time.Time) (secret signature.Secret, err error) {
+	wanted := signature.HMAC
+	if kind != nil {
+		if wanted, err = signature.ParseType(*kind); err != nil {
+			return secret, bus.At("/type", err)
+		}
+	}
+	if text == nil {
+		return signature.Generate(wanted, now), nil
+	}
+	if secret, err = signature.Parse(*text, now); err != nil {
+		return secret, bus.At("/secret", err)
+	}
+	if kind != nil && secret.Type() != wanted {
+		return secret, bus.Invalidf("/secret", "must be of the type %s, or leave type out", wanted)
+	}
+	return secret, nil
+}
+
+// deleteSecret removes a secret.
+func (h *subscriberHandlers) deleteSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	id := chi.URLParam(r, "id")
+	err := h.at(of).secrets.Delete(r.Context(), of, id, h.Now())
+	h.respondSubscriberChanged(w, r, of, err, "removed a signing secret", slog.String("secret", id))
+}
