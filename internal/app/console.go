@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"routemaster/internal/console"
-	"routemaster/internal/console/session"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
@@ -19,7 +18,7 @@ func addConsole(to *web.Config, c Config, st *store.Store, live *samples.Live, l
 	if c.Console == "off" {
 		return
 	}
-	sessions := session.New(st.Partition(), c.RootKey, c.clock.Now)
+	sessions := console.NewSessions(st.Partition(), c.RootKey, c.clock.Now)
 	to.Logins = sessions
 	to.Console = func(api http.Handler, bodies *rest.Buffers) http.Handler {
 		return console.New(console.Config{

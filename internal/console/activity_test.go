@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/pages"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
@@ -34,7 +34,7 @@ func TestTheActivityNamesWhoChangedWhat(t *testing.T) {
 func TestPagesWithAFormAreNotLoadedAnewWhileSomebodyTypes(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	root := d.As(webtest.RootKey)
-	for _, p := range pages.All() {
+	for _, p := range console.All() {
 		w := root.Send(d.Path(p), nil)
 		if w.Code == http.StatusOK && p.Submit != nil {
 			assert.NotContains(t, w.Body.String(), `http-equiv="refresh"`, p.Path)

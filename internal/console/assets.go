@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"routemaster/internal/console/gzipped"
 	"routemaster/internal/console/static"
 )
 
@@ -44,7 +43,7 @@ func newAssets() *assets {
 	for name, text := range a.texts {
 		sum := sha256.Sum256(text)
 		a.hashes[name] = hex.EncodeToString(sum[:4])
-		a.packed[name] = sync.OnceValue(func() []byte { return gzipped.NewPart(text).Body(nil, nil) })
+		a.packed[name] = sync.OnceValue(func() []byte { return NewPart(text).Body(nil, nil) })
 	}
 	return a
 }
@@ -74,7 +73,7 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	r.Header.Del("Range") // the places of its parts would not be those of the compressed file
 	text := a.texts[name]
-	if gzipped.Accept(w.Header(), r) {
+	if Accept(w.Header(), r) {
 		text = a.packed[name]()
 	}
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))

@@ -7,16 +7,13 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"routemaster/internal/console/gzipped"
-	"routemaster/internal/console/page"
 )
 
 // common is the part of a page that everybody sees alike.
 type common struct {
 	// data is what the page's Load got; nobody may change it.
 	data any
-	html gzipped.Part
+	html commonPart
 }
 
 // commonMark stands in a page for its common part, until that is written. What is shown cannot have
@@ -32,7 +29,7 @@ func (v shownPage) withCommon(h http.Header, text []byte) []byte {
 	switch {
 	case !has:
 		return text
-	case gzipped.Accept(h, v.Request):
+	case Accept(h, v.Request):
 		return v.common.Body(before, after)
 	}
 	return slices.Concat(before, v.common.Text(), after)
@@ -90,14 +87,14 @@ func (c *commons) keep(sample sampleID, of commonOf, made common) {
 
 // common returns the common part of a page. Load and template are given no more of the visitor than
 // whether it is root, so that nothing of one person can be shown to another.
-func (s *server) common(v *page.Visit, p page.Page) (common, error) {
+func (s *server) common(v *Visit, p Page) (common, error) {
 	of := commonOf{p.Path, v.Request.URL.RawQuery, v.Root}
 	sample := sampleID{v.Figures.At, v.Figures.Redis}
 	if made, ok := s.commons.find(sample, of); ok {
 		return made, nil
 	}
-	everybody := &page.Visit{
-		Visitor: page.Visitor{Root: v.Root}, Request: &http.Request{Method: http.MethodGet, URL: v.Request.URL},
+	everybody := &Visit{
+		Visitor: Visitor{Root: v.Root}, Request: &http.Request{Method: http.MethodGet, URL: v.Request.URL},
 		Header: http.Header{}, Figures: v.Figures, Tracks: v.Tracks, Now: s.Now,
 	}
 	data, err := s.load(everybody, p)
@@ -109,7 +106,7 @@ func (s *server) common(v *page.Visit, p page.Page) (common, error) {
 	if err != nil {
 		return common{}, err
 	}
-	made := common{data, gzipped.NewPart(text.Bytes())}
+	made := common{data, NewPart(text.Bytes())}
 	s.commons.keep(sample, of, made)
 	return made, nil
 }

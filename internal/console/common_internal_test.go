@@ -7,15 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"routemaster/internal/console/gzipped"
 )
 
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	var c commons
 	now := sampleID{at: time.Unix(1, 0)}
 	c.find(now, commonOf{})
-	part := common{html: gzipped.NewPart(make([]byte, maxCommons/4))}
+	part := common{html: NewPart(make([]byte, maxCommons/4))}
 	for i := range 10 {
 		c.keep(now, commonOf{query: strconv.Itoa(i)}, part)
 	}

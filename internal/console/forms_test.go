@@ -17,8 +17,6 @@ import (
 
 	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/page"
-	"routemaster/internal/console/pages"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
@@ -283,7 +281,7 @@ func TestOthersSeeNoneOfItsOwn(t *testing.T) {
 	body := b.Send("subscribers/shop", nil).Body.String()
 	assert.NotContains(t, body, "shop.example")
 	assert.NotContains(t, body, "<button>Resume")
-	for _, p := range pages.All() {
+	for _, p := range console.All() {
 		if !strings.HasPrefix(p.Path, "subscribers/{subscriber}/") {
 			continue
 		}
@@ -292,8 +290,8 @@ func TestOthersSeeNoneOfItsOwn(t *testing.T) {
 			assert.Equal(t, http.StatusForbidden, b.Send(d.Path(p), url.Values{"name": {"shop"}}).Code, p.Path)
 		}
 	}
-	for _, p := range pages.All() {
-		if p.For == page.Root {
+	for _, p := range console.All() {
+		if p.For == console.Root {
 			assert.Equal(t, http.StatusForbidden, b.Send(p.Path, nil).Code, p.Path)
 		}
 	}

@@ -12,9 +12,8 @@ import (
 	"golang.org/x/net/html"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/page"
-	"routemaster/internal/console/pages"
 	"routemaster/internal/overview"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
@@ -34,14 +33,14 @@ func TestEveryPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := c.desk
 			root, client, screen, stranger := d.As(webtest.RootKey), d.As(c.client), d.As(webtest.RootKey, "look_only", "1"), d.Browser()
-			for _, p := range pages.All() {
+			for _, p := range console.All() {
 				for who, b := range map[string]*consoletest.Browser{"root": root, "client": client, "screen": screen, "stranger": stranger} {
 					w := b.Send(d.Path(p), nil)
 					what := name + " /" + d.Path(p) + " as " + who
 					switch {
 					case who == "stranger":
 						assert.Equal(t, http.StatusUnauthorized, w.Code, what)
-					case who == "client" && p.For == page.Root:
+					case who == "client" && p.For == console.Root:
 						assert.Equal(t, http.StatusForbidden, w.Code, what)
 					case name == "full":
 						assert.Equal(t, http.StatusOK, w.Code, "%s: %s", what, w.Body)
@@ -126,7 +125,7 @@ func TestARefreshHasAllThatMovesAndNothingAround(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "it compares a page with itself")
 	d := consoletest.Full(t, rdbtest.Embedded(t), consoletest.Showing(consoletest.Trouble()))
 	root := d.As(webtest.RootKey)
-	for _, p := range pages.All() {
+	for _, p := range console.All() {
 		if p.Submit == nil {
 			loaded, refreshed := root.Send(d.Path(p), nil).Body.String(), root.Send(d.Path(p), nil, "X-Refresh", "1").Body.String()
 			assert.Equal(t, live(t, loaded), live(t, refreshed), p.Path)
@@ -145,11 +144,11 @@ func TestEveryPageIsThereWhileRedisIsAway(t *testing.T) {
 	root.Send("", nil)
 	client.Send("", nil)
 	redis.Kill(t)
-	for _, p := range pages.All() {
+	for _, p := range console.All() {
 		for who, b := range map[string]*consoletest.Browser{"root": root, "client": client} {
 			w := b.Send(d.Path(p), nil)
 			switch {
-			case who == "client" && p.For == page.Root:
+			case who == "client" && p.For == console.Root:
 				assert.Equal(t, http.StatusForbidden, w.Code, "/%s as %s", p.Path, who)
 			case p.Load == nil:
 				assert.Equal(t, http.StatusOK, w.Code, "/%s as %s", p.Path, who)

@@ -9,7 +9,6 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/activity"
-	"routemaster/internal/console/page"
 	"routemaster/internal/web/rest"
 )
 
@@ -40,7 +39,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if answer.tooLong {
-			return nil, page.Refuse(http.StatusInternalServerError, "", errTooLong.Error())
+			return nil, Refuse(http.StatusInternalServerError, "", errTooLong.Error())
 		}
 	case <-in.Context().Done(): // the API may wait for Redis on behalf of others, and for longer
 		return nil, in.Context().Err()

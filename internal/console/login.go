@@ -13,8 +13,6 @@ import (
 	"unicode"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/console/page"
-	"routemaster/internal/console/session"
 )
 
 const (
@@ -27,7 +25,7 @@ const (
 )
 
 // loginPage is where somebody logs in.
-var loginPage = page.Page{Path: "login", Template: loginView}
+var loginPage = Page{Path: "login", Template: loginView}
 
 func (s *server) getLogin(w http.ResponseWriter, r *http.Request) {
 	f := s.frame(w, s.stranger(w, r), loginPage)
@@ -37,8 +35,8 @@ func (s *server) getLogin(w http.ResponseWriter, r *http.Request) {
 
 // askForLogin answers in place of a page with a form to log in, which leads back to it. The
 // challenge is one that no browser asks for a password for.
-func (s *server) askForLogin(w http.ResponseWriter, v *page.Visit, p page.Page) {
-	v.Visitor = page.Visitor{}
+func (s *server) askForLogin(w http.ResponseWriter, v *Visit, p Page) {
+	v.Visitor = Visitor{}
 	f := s.frame(w, v, p)
 	f.Next = safeNext(strings.TrimPrefix(v.Request.URL.RequestURI(), root))
 	w.Header().Set("WWW-Authenticate", "Cookie")
@@ -59,7 +57,7 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 	secret := r.PostFormValue("secret")
 	c := s.bus(w, r, secret, "")
 	if c == nil { // it is empty
-		s.refuseLogin(w, r, page.Refuse(http.StatusUnauthorized, "/secret", "enter a token, or the root key"))
+		s.refuseLogin(w, r, Refuse(http.StatusUnauthorized, "/secret", "enter a token, or the root key"))
 		return
 	}
 	who, err := whoAmI(r, c)
@@ -70,7 +68,7 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 		s.refuseLogin(w, r, err)
 		return
 	}
-	s.begin(w, r, who, session.Session{
+	s.begin(w, r, who, Session{
 		Token: bus.Token(secret), Person: r.PostFormValue("person"), LookOnly: r.PostFormValue("look_only") != "",
 	})
 }
@@ -83,9 +81,9 @@ func (s *server) postCode(w http.ResponseWriter, r *http.Request, code string) {
 	if err == nil {
 		who, err = whoAmI(r, s.bus(w, r, s.secret(made), ""))
 	}
-	if errors.Is(err, session.ErrNone) || isStatus(err, http.StatusUnauthorized) {
+	if errors.Is(err, ErrNone) || isStatus(err, http.StatusUnauthorized) {
 		if err = s.slowDown(w, r); isStatus(err, http.StatusUnauthorized) {
-			err = page.Refuse(http.StatusUnauthorized, "", "this link is good once, for a minute: it was used, or it is too old")
+			err = Refuse(http.StatusUnauthorized, "", "this link is good once, for a minute: it was used, or it is too old")
 		}
 	}
 	if err != nil {
@@ -115,14 +113,14 @@ func (s *server) slowDown(w http.ResponseWriter, r *http.Request) error {
 	s.failed.add(s.Log, s.Now())
 	if s.Guesses.Wait(r.Context(), r.RemoteAddr) != nil {
 		w.Header().Set("Retry-After", "2")
-		return page.Refuse(http.StatusTooManyRequests, "", "too many wrong logins at once; try again in a moment")
+		return Refuse(http.StatusTooManyRequests, "", "too many wrong logins at once; try again in a moment")
 	}
-	pause(r.Context(), refusalDelay)
-	return page.Refuse(http.StatusUnauthorized, "/secret", "this is neither a token of a client nor the root key")
+	loginPause(r.Context(), refusalDelay)
+	return Refuse(http.StatusUnauthorized, "/secret", "this is neither a token of a client nor the root key")
 }
 
 // begin begins the session of who has logged in, in place of the one that the browser has.
-func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made session.Session) {
+func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made Session) {
 	made.Client, made.Person, made.From = who.Client, personOf(made.Person), sourceOf(r)
 	if who.Root {
 		made.Token = ""
@@ -137,7 +135,7 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made 
 	}
 	s.Log.Info("logged in to the console", "client", made.Client, "person", made.Person, "look_only", made.LookOnly, "from", made.From)
 	http.SetCookie(w, s.sessionCookie(cookie, made.TTL()))
-	w.Header().Set("Location", page.AtRoot(loginPage.Path)+safeNext(r.PostFormValue("next")))
+	w.Header().Set("Location", AtRoot(loginPage.Path)+safeNext(r.PostFormValue("next")))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
@@ -188,8 +186,8 @@ func personOf(typed string) string {
 	return name
 }
 
-// pause waits, unless the context is done before.
-func pause(ctx context.Context, d time.Duration) {
+// loginPause waits, unless the context is done before.
+func loginPause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():

@@ -13,7 +13,6 @@ import (
 
 	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/session"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
@@ -118,7 +117,7 @@ func TestWhatEndsASession(t *testing.T) {
 		d, other := consoletest.New(t, redis), consoletest.New(t, redis)
 		renewed := consoletest.New(t, redis, func(c *console.Config) {
 			c.RootKey = "another-root-key"
-			c.Sessions = session.New(d.First().Partition(), c.RootKey, time.Now)
+			c.Sessions = console.NewSessions(d.First().Partition(), c.RootKey, time.Now)
 		})
 		status := func(d *consoletest.Desk, b *consoletest.Browser) int {
 			copied := d.Browser()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"routemaster/internal/console/page"
 )
 
 // doubleClick is for how long a form that is sent again gets the answer of the first time. A
@@ -22,12 +20,12 @@ type onces struct {
 type once struct {
 	done   chan struct{}
 	at     time.Time
-	answer page.Answer
+	answer Answer
 	err    error
 }
 
-// once does what the form with a nonce asks for, once for all web processes: see [page.Visit.Once].
-func (s *server) once(v *page.Visit, nonce string, do func(context.Context) (page.Answer, error)) (page.Answer, error) {
+// once does what the form with a nonce asks for, once for all web processes: see [Visit.Once].
+func (s *server) once(v *Visit, nonce string, do func(context.Context) (Answer, error)) (Answer, error) {
 	o, first := s.onces.find(v.Session+nonce, s.Now())
 	if !first {
 		<-o.done
@@ -39,7 +37,7 @@ func (s *server) once(v *page.Visit, nonce string, do func(context.Context) (pag
 		return o.answer, o.err
 	}
 	if !first {
-		o.err = page.ErrSentBefore
+		o.err = ErrSentBefore
 		return o.answer, o.err
 	}
 	o.answer, o.err = do(ctx)

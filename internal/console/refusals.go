@@ -9,8 +9,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-
-	"routemaster/internal/console/page"
 )
 
 // maxDepth is how many slashes the path of a page that is not there may have, from the console on.
@@ -28,7 +26,7 @@ func below(r *http.Request) string {
 }
 
 // nowhere is the page at a path that has none.
-func nowhere(r *http.Request) page.Page { return page.Page{Path: below(r)} }
+func nowhere(r *http.Request) Page { return Page{Path: below(r)} }
 
 // notFound answers for paths that no page has.
 func (s *server) notFound(w http.ResponseWriter, r *http.Request) {
@@ -36,18 +34,18 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		v = s.stranger(w, r)
 	}
-	s.fail(w, v, nowhere(r), page.Refuse(http.StatusNotFound, "", "There is no such page of the console."))
+	s.fail(w, v, nowhere(r), Refuse(http.StatusNotFound, "", "There is no such page of the console."))
 }
 
 // refuseCrossOrigin answers a form that another site has sent, in the same way to everybody.
 func (s *server) refuseCrossOrigin(w http.ResponseWriter, r *http.Request) {
-	v := &page.Visit{Request: r, Header: w.Header(), Display: page.DisplayOf(nil), Secure: s.Secure, Now: s.Now}
-	s.fail(w, v, nowhere(r), page.Refuse(http.StatusForbidden, "", "This was sent by another site, so nothing was done."))
+	v := &Visit{Request: r, Header: w.Header(), Display: DisplayOf(nil), Secure: s.Secure, Now: s.Now}
+	s.fail(w, v, nowhere(r), Refuse(http.StatusForbidden, "", "This was sent by another site, so nothing was done."))
 }
 
-// holder stands for the sender of a form where the bodies are counted: its address, since it may
-// not have logged in. No client's name begins with a space.
-func holder(r *http.Request) string {
+// slotHolder stands for the sender of a form where the bodies are counted: its address, since it
+// may not have logged in. No client's name begins with a space.
+func slotHolder(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return " " + host
 }
@@ -55,17 +53,17 @@ func holder(r *http.Request) string {
 // readForm reads the form of a request, of at most maxBytes. It refuses one that cannot be read,
 // and then ok is false. Else the caller must release the form: what was read of it counts as taken
 // until then.
-func (s *server) readForm(w http.ResponseWriter, r *http.Request, p page.Page, maxBytes int64) (release func(), ok bool) {
-	from := holder(r)
+func (s *server) readForm(w http.ResponseWriter, r *http.Request, p Page, maxBytes int64) (release func(), ok bool) {
+	from := slotHolder(r)
 	text, err := s.Bodies.Read(from, http.MaxBytesReader(w, r.Body, maxBytes))
 	r.Body = http.NoBody
 	var refusal error
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		refusal = page.Refuse(http.StatusRequestEntityTooLarge, "",
+		refusal = Refuse(http.StatusRequestEntityTooLarge, "",
 			fmt.Sprintf("The form has more than %d KiB, so nothing was done.", maxBytes>>10))
 	} else if err != nil {
 		w.Header().Set("Connection", "close") // the rest would take as much as another form
-		refusal = page.Refuse(http.StatusServiceUnavailable, "",
+		refusal = Refuse(http.StatusServiceUnavailable, "",
 			"The form did not arrive whole, or other requests take all the memory; nothing was done. Send it again.")
 	} else {
 		r.PostForm = url.Values{}
@@ -80,7 +78,7 @@ func (s *server) readForm(w http.ResponseWriter, r *http.Request, p page.Page, m
 			return release, true
 		}
 		release()
-		refusal = page.Refuse(http.StatusBadRequest, "", "The form could not be read, so nothing was done.")
+		refusal = Refuse(http.StatusBadRequest, "", "The form could not be read, so nothing was done.")
 	}
 	s.fail(w, s.stranger(w, r), p, refusal)
 	return nil, false
@@ -100,7 +98,7 @@ func withoutEmptyNames(next http.Handler) http.Handler {
 			return
 		}
 		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
-		w.Header().Set("Location", page.AtRoot(below(r))+to.String())
+		w.Header().Set("Location", AtRoot(below(r))+to.String())
 		w.WriteHeader(http.StatusPermanentRedirect)
 	})
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/page"
-	"routemaster/internal/console/pages"
-	"routemaster/internal/console/session"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
@@ -99,7 +97,7 @@ func TestADamagedListOfSessionsIsNamed(t *testing.T) {
 		root, other := d.As(webtest.RootKey), d.As(webtest.RootKey)
 		copied := d.Browser()
 		copied.Cookies["routemaster"] = other.Cookies["routemaster"]
-		key := session.Keys{Namespace: d.First().Partition().Namespace()}.Sessions()
+		key := console.Keys{Namespace: d.First().Partition().Namespace()}.Sessions()
 		require.NoError(t, redis.Raw.Set(t.Context(), key, "no sorted set", 0).Err())
 		w := d.Browser().Send("login", url.Values{"secret": {webtest.Alice}})
 		assert.Equal(t, http.StatusInternalServerError, w.Code)
@@ -153,10 +151,10 @@ func (e *endless) Close() error { return nil }
 // nothing of it is read, whoever says to be logged in.
 func TestStrangersFormsAreNotKept(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
-	for _, p := range append(pages.All(), page.Page{Path: "login", Submit: func(*page.Visit) (a page.Answer, err error) { return a, nil }}) {
+	for _, p := range append(console.All(), console.Page{Path: "login", Submit: func(*console.Visit) (a console.Answer, err error) { return a, nil }}) {
 		for _, kind := range []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} {
 			for method, want := range map[string]int{http.MethodPost: http.StatusUnauthorized, http.MethodGet: http.StatusUnauthorized} {
-				if p.Submit == nil && method == http.MethodPost || p.Path == "login" && method == http.MethodGet || p.For == page.Anyone && p.Path != "login" {
+				if p.Submit == nil && method == http.MethodPost || p.Path == "login" && method == http.MethodGet || p.For == console.Anyone && p.Path != "login" {
 					continue
 				}
 				if p.Path == "login" {

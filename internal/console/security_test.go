@@ -14,7 +14,6 @@ import (
 
 	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/pages"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/rest"
@@ -94,7 +93,7 @@ func TestWhoOnlyLooksChangesNothing(t *testing.T) {
 	for name, b := range map[string]*consoletest.Browser{
 		"look only": d.As(webtest.RootKey, "look_only", "1"), "read-only": readOnly.As(webtest.RootKey),
 	} {
-		for _, p := range pages.All() {
+		for _, p := range console.All() {
 			if p.Submit == nil {
 				continue
 			}
@@ -120,7 +119,7 @@ func TestEveryFormCallsTheAPI(t *testing.T) {
 		Paths map[string]map[string]any
 	}
 	require.NoError(t, json.Unmarshal(web.OpenAPI(), &document))
-	for _, p := range pages.All() {
+	for _, p := range console.All() {
 		if p.Calls == "" {
 			continue
 		}

@@ -1,8 +1,3 @@
-// Package console is the console: pages that show the bus in a browser, and forms that change it.
-//
-// It has no power of its own. The figures of its pages are from [Live], the same for everybody.
-// Whatever else they show, and all that they change, goes through the HTTP API of the bus, in the
-// name of who is logged in: the API is called in this process, with the credentials of the session.
 package console
 
 import (
@@ -13,9 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"routemaster/internal/console/page"
-	"routemaster/internal/console/pages"
-	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
 	"routemaster/internal/web/rest"
 )
@@ -49,7 +41,7 @@ type Config struct {
 	ReadOnly bool
 	// Secure is set if browsers reach the console over TLS only.
 	Secure   bool
-	Sessions *session.Store
+	Sessions *Store
 	// Bodies are what forms are read into.
 	Bodies Bodies
 	// Guesses slow down wrong logins, together with wrong credentials for the API.
@@ -66,7 +58,7 @@ type server struct {
 	api    http.Handler
 	views  views
 	assets *assets
-	nav    []page.Page
+	nav    []Page
 	failed failedLogins
 	tails  tails
 	onces  onces
@@ -77,7 +69,7 @@ type server struct {
 // New makes a console, to be mounted at /console/. Its requests to the API go to a handler.
 func New(c Config, api http.Handler) http.Handler {
 	assets := newAssets()
-	all := pages.All()
+	all := All()
 	c.Guesses = cmp.Or(c.Guesses, rest.NewGuesses())
 	s := &server{
 		Config: c, api: api, assets: assets, views: parseViews(all, assets),

@@ -7,13 +7,11 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-
-	"routemaster/internal/console/session"
 )
 
 // sessions are all logins, for root. Who ends one is logged, as who begins one is.
 type sessions struct {
-	*session.Store
+	*Store
 	log *slog.Logger
 	// person is who is logged in, by the name given then.
 	person string

@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"sync"
 	"time"
-
-	"routemaster/internal/console/session"
 )
 
 // sessionCheck is how often it is checked that the session of who watches a topic has not ended.
@@ -47,12 +45,12 @@ func (t *tails) end(cookie string) {
 // pages keeps whole answers. The API ends it when the token is removed.
 func (s *server) getTail(w http.ResponseWriter, r *http.Request) {
 	cookie, err := r.Cookie(s.cookieName("routemaster"))
-	var known session.Session
+	var known Session
 	if err == nil {
 		known, err = s.Sessions.Find(r.Context(), cookie.Value)
 	}
 	switch {
-	case errors.Is(err, http.ErrNoCookie), errors.Is(err, session.ErrNone):
+	case errors.Is(err, http.ErrNoCookie), errors.Is(err, ErrNone):
 		w.Header().Set("WWW-Authenticate", "Cookie")
 		http.Error(w, "log in first", http.StatusUnauthorized)
 		return
@@ -75,7 +73,7 @@ func (s *server) getTail(w http.ResponseWriter, r *http.Request) {
 }
 
 // tailOf is the request for the tail to the API, in the name of a session.
-func (s *server) tailOf(ctx context.Context, r *http.Request, known session.Session, id string) *http.Request {
+func (s *server) tailOf(ctx context.Context, r *http.Request, known Session, id string) *http.Request {
 	topic := r.PathValue("topic")
 	in := r.Clone(ctx)
 	in.URL = &url.URL{Path: "/topics/" + topic + "/tail", RawPath: "/topics/" + url.PathEscape(topic) + "/tail"}
@@ -91,7 +89,7 @@ func (s *server) cancelAtEnd(ctx context.Context, cookie string, cancel context.
 	for {
 		select {
 		case <-check.C:
-			if _, err := s.Sessions.Find(ctx, cookie); errors.Is(err, session.ErrNone) {
+			if _, err := s.Sessions.Find(ctx, cookie); errors.Is(err, ErrNone) {
 				cancel()
 			}
 		case <-ctx.Done():

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/page"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
@@ -22,15 +22,15 @@ func TestTwoTokensOfOneNameAreToldApart(t *testing.T) {
 		d := consoletest.Full(t, redis)
 		root := d.As(webtest.RootKey)
 		loses := func(token string) bool {
-			body := root.Send("tokens/"+page.TokenID(token)+"/revoke", nil).Body.String()
+			body := root.Send("tokens/"+console.TokenID(token)+"/revoke", nil).Body.String()
 			lost := strings.Contains(body, "Its subscription goes with it, and its queue of 1 event.")
 			assert.NotEqual(t, lost, strings.Contains(body, "No subscription goes with it."))
-			assert.Contains(t, body, "fingerprint "+page.TokenID(token)+", of 2 tokens of this name.")
+			assert.Contains(t, body, "fingerprint "+console.TokenID(token)+", of 2 tokens of this name.")
 			return lost
 		}
 		queued := func(token string) string {
 			list := root.Send("tokens?q=search", nil).Body.String()
-			row := regexp.MustCompile(`(?s)id="token-` + page.TokenID(token) + `">.*?<td class="rank1 number">([^<]*)<`).FindStringSubmatch(list)
+			row := regexp.MustCompile(`(?s)id="token-` + console.TokenID(token) + `">.*?<td class="rank1 number">([^<]*)<`).FindStringSubmatch(list)
 			require.NotNil(t, row)
 			return row[1]
 		}
@@ -51,7 +51,7 @@ func TestTwoTokensOfOneNameAreToldApart(t *testing.T) {
 			assert.Equal(t, lacks, asks.Code == http.StatusNotFound && strings.Contains(asks.Body.String(), none))
 		}
 
-		status, _ := root.Submit("tokens/"+page.TokenID(other)+"/revoke", "name", "search")
+		status, _ := root.Submit("tokens/"+console.TokenID(other)+"/revoke", "name", "search")
 		assert.Equal(t, http.StatusSeeOther, status)
 		assert.Equal(t, http.StatusOK, d.Do(search, "GET", "/subscriber", "").Status)
 	})

@@ -10,14 +10,11 @@ import (
 	"sync"
 
 	"routemaster/client"
-	"routemaster/internal/console/gzipped"
-	"routemaster/internal/console/page"
-	"routemaster/internal/console/pages"
 	"routemaster/internal/console/view"
 )
 
-// views are the templates of pages. Links are relative, so each depth of a path has its own. All of
-// them would take megabytes, so each is parsed when it is first shown.
+// views are the parsed templates of pages. Links are relative, so each depth of a path has its own.
+// All of them would take megabytes, so each is parsed when it is first shown.
 type views map[viewOf]func() *template.Template
 
 // viewOf names a template, and how many slashes are in the path that it is for.
@@ -34,15 +31,15 @@ const (
 	problemView = "problem"
 )
 
-func parseViews(all []page.Page, files *assets) views {
+func parseViews(all []Page, files *assets) views {
 	shared := template.Must(template.New("layout.html").Funcs(view.Functions()).Funcs(functions("", all, files)).
-		ParseFS(pages.Templates, "layout.html", "parts/*.html"))
+		ParseFS(templates, "templates/layout.html", "templates/parts/*.html"))
 	parsed := views{}
 	parse := func(name, path string) {
 		if v := (viewOf{name, depthOf(path)}); parsed[v] == nil {
 			parsed[v] = sync.OnceValue(func() *template.Template {
 				own := template.Must(shared.Clone()).Funcs(functions(path, all, files))
-				return template.Must(own.ParseFS(pages.Templates, name+".html"))
+				return template.Must(own.ParseFS(templates, "templates/"+name+".html"))
 			})
 		}
 	}
@@ -58,7 +55,7 @@ func parseViews(all []page.Page, files *assets) views {
 
 // functions are those of the templates of pages at the depth of a path. Link leads to a page by its
 // path, with names filled in, asset to a file; both are checked when the page is made.
-func functions(path string, all []page.Page, files *assets) template.FuncMap {
+func functions(path string, all []Page, files *assets) template.FuncMap {
 	known := map[string]bool{"login": true, "logout": true}
 	for _, p := range all {
 		known[p.Path] = true
@@ -68,13 +65,13 @@ func functions(path string, all []page.Page, files *assets) template.FuncMap {
 			if !known[to] {
 				return "", fmt.Errorf("there is no page %q", to)
 			}
-			return page.Link(path, to, names...)
+			return Link(path, to, names...)
 		},
 		"asset": func(name string) (string, error) {
 			if files.path(name) == "" {
 				return "", fmt.Errorf("there is no file static/%s", name)
 			}
-			return page.AtRoot(path) + files.path(name), nil
+			return AtRoot(path) + files.path(name), nil
 		},
 		"isHTTPS": func(address string) bool { return strings.HasPrefix(strings.ToLower(address), "https://") },
 	}
@@ -82,15 +79,15 @@ func functions(path string, all []page.Page, files *assets) template.FuncMap {
 
 // shownPage is what a template shows.
 type shownPage struct {
-	*page.Visit
+	*Visit
 	// Name and Environment tell buses apart.
 	Name, Environment, Version string
 	// Page is which one it is, nav are those of the navigation.
-	Page page.Page
-	nav  []page.Page
+	Page Page
+	nav  []Page
 	// Data is what the page's Load got, common the part of the page that everybody sees alike.
 	Data   any
-	common gzipped.Part
+	common commonPart
 	// Message is what the form before this page did.
 	Message string
 	// Problem is why the page's form did nothing, or why the page cannot be shown.
@@ -112,7 +109,7 @@ func (v shownPage) At(pointer string) string {
 }
 
 // frame is what all pages show.
-func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) shownPage {
+func (s *server) frame(w http.ResponseWriter, v *Visit, p Page) shownPage {
 	return shownPage{
 		Visit: v, Name: s.Name, Environment: s.Environment, Version: s.Version, Page: p, nav: s.nav,
 		RequestID: w.Header().Get(requestID), MayChange: !s.ReadOnly && !v.LookOnly,
@@ -137,7 +134,7 @@ func (v shownPage) Navigation() template.HTML {
 			text.WriteString(">\n")
 			group, end = p.Group, "</ul>\n"
 		}
-		text.WriteString(`<li><a href="` + escape(page.AtRoot(v.Page.Path)+p.Path) + `"`)
+		text.WriteString(`<li><a href="` + escape(AtRoot(v.Page.Path)+p.Path) + `"`)
 		switch {
 		case p.Path == v.Page.Path:
 			text.WriteString(` aria-current="page"`)
@@ -150,7 +147,7 @@ func (v shownPage) Navigation() template.HTML {
 }
 
 // templateOf is a template for a page's depth.
-func (s *server) templateOf(name string, p page.Page) *template.Template {
+func (s *server) templateOf(name string, p Page) *template.Template {
 	return s.views[viewOf{name, depthOf(p.Path)}]()
 }
 

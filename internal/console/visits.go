@@ -8,8 +8,6 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/bus"
-	"routemaster/internal/console/page"
-	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
 )
 
@@ -26,20 +24,20 @@ func whoAmI(r *http.Request, c *client.Client) (who caller, err error) {
 }
 
 // stranger is a visit of somebody who is not logged in.
-func (s *server) stranger(w http.ResponseWriter, r *http.Request) *page.Visit {
-	return &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure, Now: s.Now}
+func (s *server) stranger(w http.ResponseWriter, r *http.Request) *Visit {
+	return &Visit{Request: r, Header: w.Header(), Display: ReadDisplay(r), Secure: s.Secure, Now: s.Now}
 }
 
 // visit finds out who looks at a page. The visitor is not logged in if the session has ended, or
 // its token was revoked. The error is that Redis is unavailable.
-func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, error) {
+func (s *server) visit(w http.ResponseWriter, r *http.Request) (*Visit, error) {
 	v := s.stranger(w, r)
 	cookie, err := r.Cookie(s.cookieName("routemaster"))
 	if err != nil {
 		return v, nil
 	}
 	known, err := s.Sessions.Find(r.Context(), cookie.Value)
-	if errors.Is(err, session.ErrNone) {
+	if errors.Is(err, ErrNone) {
 		return v, nil
 	}
 	if err != nil {
@@ -56,12 +54,12 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 			return v, err
 		}
 	}
-	v.Visitor = page.Visitor{
+	v.Visitor = Visitor{
 		Client: who.Client, Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
 	}
-	v.Session = session.ID(cookie.Value)
+	v.Session = ID(cookie.Value)
 	v.IsOwn = func(token string) bool { return token == string(known.Token) }
-	v.Once = func(nonce string, do func(context.Context) (page.Answer, error)) (page.Answer, error) {
+	v.Once = func(nonce string, do func(context.Context) (Answer, error)) (Answer, error) {
 		return s.once(v, nonce, do)
 	}
 	if v.Root {
@@ -73,7 +71,7 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 }
 
 // secret is what a session authenticates with.
-func (s *server) secret(of session.Session) string {
+func (s *server) secret(of Session) string {
 	if of.Root() {
 		return s.RootKey
 	}
@@ -81,7 +79,7 @@ func (s *server) secret(of session.Session) string {
 }
 
 // look has a visit see the figures.
-func (s *server) look(v *page.Visit) {
+func (s *server) look(v *Visit) {
 	v.Tracks = func(overview.Subject, overview.Range) (overview.Track, bool) { return overview.Track{}, false }
 	if s.Live != nil {
 		v.Figures, v.Tracks = s.Live.Figures(v.Context()), s.Live.Tracks(v.Context())
@@ -89,7 +87,7 @@ func (s *server) look(v *page.Visit) {
 }
 
 // enter makes a visit of somebody who may see a page. Others get an answer, and it is false.
-func (s *server) enter(w http.ResponseWriter, r *http.Request, p page.Page) (*page.Visit, bool) {
+func (s *server) enter(w http.ResponseWriter, r *http.Request, p Page) (*Visit, bool) {
 	v, err := s.visit(w, r)
 	switch {
 	case err != nil:
@@ -97,7 +95,7 @@ func (s *server) enter(w http.ResponseWriter, r *http.Request, p page.Page) (*pa
 	case v.May(p.For):
 		return v, true
 	case v.LoggedIn():
-		s.fail(w, v, p, page.Refuse(http.StatusForbidden, "", "this page is for the operator; log in with the root key"))
+		s.fail(w, v, p, Refuse(http.StatusForbidden, "", "this page is for the operator; log in with the root key"))
 	default:
 		s.askForLogin(w, v, p)
 	}
@@ -105,7 +103,7 @@ func (s *server) enter(w http.ResponseWriter, r *http.Request, p page.Page) (*pa
 }
 
 // get shows a page.
-func (s *server) get(w http.ResponseWriter, r *http.Request, p page.Page) {
+func (s *server) get(w http.ResponseWriter, r *http.Request, p Page) {
 	v, ok := s.enter(w, r, p)
 	if !ok {
 		return
@@ -137,14 +135,14 @@ const (
 )
 
 // loadContext is that in which a visit reads of the bus.
-func loadContext(v *page.Visit) (context.Context, context.CancelFunc) {
+func loadContext(v *Visit) (context.Context, context.CancelFunc) {
 	if v.Figures.Redis != "" {
 		return context.WithTimeout(v.Context(), loadTimeoutAway)
 	}
 	return context.WithTimeout(v.Context(), loadTimeout)
 }
 
-func (s *server) load(v *page.Visit, p page.Page) (any, error) {
+func (s *server) load(v *Visit, p Page) (any, error) {
 	if p.Load == nil {
 		return nil, nil
 	}
@@ -156,7 +154,7 @@ func (s *server) load(v *page.Visit, p page.Page) (any, error) {
 }
 
 // post submits the form of a page. It is read once it is known who sends it.
-func (s *server) post(w http.ResponseWriter, r *http.Request, p page.Page) {
+func (s *server) post(w http.ResponseWriter, r *http.Request, p Page) {
 	v, ok := s.enter(w, r, p)
 	if !ok {
 		return
@@ -168,7 +166,7 @@ func (s *server) post(w http.ResponseWriter, r *http.Request, p page.Page) {
 	defer release()
 	f := s.frame(w, v, p)
 	if !p.Personal && !f.MayChange {
-		s.fail(w, v, p, page.Refuse(http.StatusForbidden, "", "nothing may be changed here: the console, or this login, only looks"))
+		s.fail(w, v, p, Refuse(http.StatusForbidden, "", "nothing may be changed here: the console, or this login, only looks"))
 		return
 	}
 	answer, err := p.Submit(v)
@@ -200,8 +198,8 @@ func (s *server) showAgain(w http.ResponseWriter, f shownPage, err error) {
 	s.show(w, refused.Status, f.Page.Template, f)
 }
 
-func (s *server) seeOther(w http.ResponseWriter, from page.Page, answer page.Answer) {
-	to, err := page.Link(from.Path, answer.To, answer.Names...)
+func (s *server) seeOther(w http.ResponseWriter, from Page, answer Answer) {
+	to, err := Link(from.Path, answer.To, answer.Names...)
 	if err != nil {
 		panic(err) // the pattern and the names are the page's own
 	}
@@ -210,7 +208,7 @@ func (s *server) seeOther(w http.ResponseWriter, from page.Page, answer page.Ans
 }
 
 // fail answers with why a page cannot be shown.
-func (s *server) fail(w http.ResponseWriter, v *page.Visit, p page.Page, err error) {
+func (s *server) fail(w http.ResponseWriter, v *Visit, p Page, err error) {
 	f := s.frame(w, v, p)
 	f.Problem = s.problemOf(err, f)
 	if f.Problem.Status == http.StatusUnauthorized {
@@ -225,7 +223,7 @@ func (s *server) problemOf(err error, f shownPage) *client.Error {
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return refused
 	}
-	if damaged, ok := errors.AsType[*session.DamagedError](err); ok {
+	if damaged, ok := errors.AsType[*DamagedError](err); ok {
 		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
 		return &client.Error{Status: http.StatusInternalServerError, Title: "Sessions are damaged", Detail: damaged.Error()}
 	}

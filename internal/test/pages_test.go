@@ -16,7 +16,7 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/activity"
-	"routemaster/internal/console/session"
+	"routemaster/internal/console"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/overview/samples"
@@ -225,7 +225,7 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, account.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{}, activity.Keys{}, lastuse.Keys{}, relays.Keys{},
+		store.Keys{}, queue.Keys{}, account.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{}, lastuse.Keys{}, relays.Keys{},
 	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/page"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
@@ -51,7 +51,7 @@ func TestTextOfOthersStaysText(t *testing.T) {
 		"machines/{machine}/labels/{label}/metadata":          nil,
 		"subscribers/{subscriber}/topics/{topic}/unsubscribe": nil,
 	} {
-		require.Equal(t, http.StatusOK, b.visit(d.Path(page.Page{Path: path})), path)
+		require.Equal(t, http.StatusOK, b.visit(d.Path(console.Page{Path: path})), path)
 		for _, text := range texts {
 			assert.Contains(t, b.text("main"), text, path)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
-	"routemaster/internal/console/pages"
 	"routemaster/internal/overview"
 	"routemaster/internal/web/webtest"
 )
@@ -64,7 +64,7 @@ func TestEachPageIsUsableByAll(t *testing.T) {
 	b.requireUsable("login", true)
 	b.logIn(webtest.RootKey)
 	seen := map[string]bool{} // pages of one template differ in their texts
-	for _, p := range pages.All() {
+	for _, p := range console.All() {
 		path := d.Path(p)
 		require.NotContains(t, path, "none", "the scene of the tests has no example for %s", p.Path)
 		require.Equal(t, http.StatusOK, b.visit(path), path)

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/console"
-	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/signature"
@@ -47,7 +46,7 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 	require.NoError(t, err)
 	config := console.Config{
 		RootKey: webtest.RootKey, Name: "Routemaster", Environment: "test", Version: "1.2.3",
-		Sessions: session.New(all.First().Partition(), webtest.RootKey, time.Now), Now: time.Now,
+		Sessions: console.NewSessions(all.First().Partition(), webtest.RootKey, time.Now), Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(d.ConsoleLog, nil)),
 	}
 	for _, f := range adjust {

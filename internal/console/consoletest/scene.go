@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/console/page"
+	"routemaster/internal/console"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/outbound"
 	"routemaster/internal/store"
@@ -44,7 +44,7 @@ var inBraces = regexp.MustCompile(`\{([a-z]+)\}`)
 
 // Path is the path of a page about something that [Desk.Fill] has made. "none" stands for the name
 // of what is not there.
-func (d *Desk) Path(p page.Page) string {
+func (d *Desk) Path(p console.Page) string {
 	return inBraces.ReplaceAllStringFunc(p.Path, func(name string) string {
 		return url.PathEscape(cmp.Or(d.names[strings.Trim(name, "{}")], "none"))
 	})
@@ -54,7 +54,7 @@ func (d *Desk) Path(p page.Page) string {
 func (d *Desk) Fill() {
 	d.T.Helper()
 	d.names = map[string]string{
-		"topic": "widgets", "subscriber": "shop", "token": page.TokenID(Search),
+		"topic": "widgets", "subscriber": "shop", "token": console.TokenID(Search),
 		"type": "invoice", "job": WaitingJob, "machine": "parcel", "label": "p1", "session": "all", "queue": "main",
 	}
 	for _, token := range []string{Shop, Search, Warehouse} {

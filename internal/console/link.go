@@ -1,0 +1,39 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Link leads from a page to another: both are paths of pages, and names fill in that of the second.
+// It is relative, so that it holds behind a proxy which puts the console anywhere.
+func Link(from, to string, names ...string) (string, error) {
+	var filled strings.Builder
+	rest := to
+	for {
+		before, after, found := strings.Cut(rest, "{")
+		filled.WriteString(before)
+		if !found {
+			break
+		}
+		if len(names) == 0 {
+			return "", fmt.Errorf("the link to %q needs more names", to)
+		}
+		filled.WriteString(url.PathEscape(names[0]))
+		names = names[1:]
+		_, rest, _ = strings.Cut(after, "}")
+	}
+	if len(names) > 0 {
+		return "", fmt.Errorf("the link to %q has too many names", to)
+	}
+	return AtRoot(from) + filled.String(), nil
+}
+
+// AtRoot leads from a page to the console itself; what follows is a path from there.
+func AtRoot(from string) string {
+	if depth := strings.Count(from, "/"); depth > 0 {
+		return strings.Repeat("../", depth)
+	}
+	return "./"
+}
