@@ -14,7 +14,6 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
@@ -132,7 +131,7 @@ func (d *examination) acceptLosses(ctx context.Context, partitions rdb.Partition
 	for _, p := range partitions {
 		loss, err := p.AcceptLoss(ctx)
 		if loss != nil {
-			d.observe(exam.Finding{Partition: p.NumberIfSeveral(), Key: rdb.IdentityKey, Problem: loss.Kind.String(), Remedy: "acknowledged", Fixed: true})
+			d.observe(doctor.Finding{Partition: p.NumberIfSeveral(), Key: rdb.IdentityKey, Problem: loss.Kind.String(), Remedy: "acknowledged", Fixed: true})
 		}
 		if err != nil {
 			return err
@@ -161,7 +160,7 @@ func refuseHeld(ctx context.Context, partitions rdb.Partitions) error {
 		"run `rtm cluster release %s` first, then `rtm doctor --fix`, then this again", strings.Join(held, ", "), strings.Join(held, " "))
 }
 
-func (d *examination) observe(f exam.Finding) {
+func (d *examination) observe(f doctor.Finding) {
 	state, does := "repaired", f.Remedy
 	switch {
 	case f.Fixed:

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -124,7 +124,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 		for round := range rounds {
 			// Of what is in a long queue a script learns from the doctor's looks.
 			f.maxSearched = []int{100_000, 100}[round/2%2]
-			_, err := f.doctor().Examine(ctx, round%2 == 1, func(v exam.Finding) {
+			_, err := f.doctor().Examine(ctx, round%2 == 1, func(v doctor.Finding) {
 				t.Errorf("found %s: %s [%s]", v.Key, v.Problem, v.Remedy)
 			})
 			require.NoError(t, err)

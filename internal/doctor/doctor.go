@@ -20,19 +20,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/doctor/accounts"
-	"routemaster/internal/doctor/batches"
-	"routemaster/internal/doctor/compare"
-	"routemaster/internal/doctor/exam"
-	"routemaster/internal/doctor/histories"
-	"routemaster/internal/doctor/jobs"
-	"routemaster/internal/doctor/labels"
-	"routemaster/internal/doctor/letters"
-	"routemaster/internal/doctor/outboxes"
-	"routemaster/internal/doctor/replays"
-	"routemaster/internal/doctor/scan"
-	"routemaster/internal/doctor/subscribers"
-	"routemaster/internal/doctor/topics"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -141,17 +128,17 @@ const Pause = time.Second
 // and batches of the Ruby original with all that points to them. It fails with
 // [bus.ErrUnavailable], when its context ends, and with a bus without partitions on a node of a
 // Redis Cluster.
-func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Finding)) (Stats, error) {
+func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (Stats, error) {
 	if p := d.partitions[0]; !p.IsOneOfSeveral() {
 		if err := p.RefuseClusterNode(ctx); err != nil {
 			return Stats{}, err
 		}
 	}
-	options := exam.Options{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched}
-	compared := compare.New(d.all, options)
+	options := examOptions{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched}
+	compared := newComparison(d.all, options)
 	var sum Stats
 	for _, p := range d.partitions {
-		e := exam.New(p, options)
+		e := newExamination(p, options)
 		whole, err := examine(ctx, e)
 		err = rdb.Wrap("examine", err)
 		sum.add(e)
@@ -174,7 +161,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 }
 
 // examine examines a partition. It reports whether that could be read.
-func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
+func examine(ctx context.Context, e *Examination) (whole bool, err error) {
 	if err := findLoss(ctx, e); err != nil { // it may be why the partition is held
 		return false, err
 	}
@@ -182,11 +169,11 @@ func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
 		e.Report("scripts", "", "redis refuses to run them (%s), so nothing was examined: publishers get 503, and nothing is delivered", refusal)
 		return false, nil
 	}
-	if open, err := outboxes.IsOpen(ctx, e); !open || err != nil {
+	if open, err := isOpenPartition(ctx, e); !open || err != nil {
 		return false, err
 	}
 	// Without the single keys nothing else can be read.
-	if sound, err := checkTypes(ctx, e, scan.Sorted(scan.Singles)); !sound || err != nil {
+	if sound, err := checkTypes(ctx, e, Sorted(Singles)); !sound || err != nil {
 		return false, err
 	}
 	return true, examineKeys(ctx, e)
@@ -194,7 +181,7 @@ func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
 
 // findLoss reports that Redis has lost data, as a process has noticed. What is left may be in
 // order.
-func findLoss(ctx context.Context, e *exam.Examination) error {
+func findLoss(ctx context.Context, e *Examination) error {
 	loss, err := e.Redis.Loss(ctx)
 	if loss != nil {
 		e.Report(keys.Identity(), "", "%s A process noticed it at %s. Restore a backup if you have one, then acknowledge the loss: `rtm doctor --accept-loss`",
@@ -203,11 +190,11 @@ func findLoss(ctx context.Context, e *exam.Examination) error {
 	return err
 }
 
-func examineKeys(ctx context.Context, e *exam.Examination) error {
+func examineKeys(ctx context.Context, e *Examination) error {
 	if err := e.Read(ctx); err != nil {
 		return err
 	}
-	if _, err := checkTypes(ctx, e, scan.Sorted(e.Strange)); err != nil {
+	if _, err := checkTypes(ctx, e, Sorted(e.Strange)); err != nil {
 		return err
 	}
 	reportSkipped(e)
@@ -215,38 +202,38 @@ func examineKeys(ctx context.Context, e *exam.Examination) error {
 	if _, err := e.Confirm(ctx); err != nil { // what follows takes it for moved
 		return err
 	}
-	topics.Find(e)
-	outboxes.Find(e)
-	subscribers.Find(e)
-	batches.Find(e)
-	letters.Find(e)
-	histories.Find(e)
-	replays.Find(e)
-	jobs.Find(e)
-	labels.Find(e)
-	accounts.Find(e)
+	findOfTopics(e)
+	findOutboxes(e)
+	findOfSubscribers(e)
+	findBatches(e)
+	findLetters(e)
+	findHistories(e)
+	findReplays(e)
+	findJobs(e)
+	findLabels(e)
+	findAccounts(e)
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
-	if err := batches.Check(ctx, e); err != nil {
+	if err := checkBatches(ctx, e); err != nil {
 		return err
 	}
-	if err := outboxes.Check(ctx, e); err != nil {
+	if err := checkOutboxes(ctx, e); err != nil {
 		return err
 	}
-	if err := jobs.Check(ctx, e); err != nil {
+	if err := checkWork(ctx, e); err != nil {
 		return err
 	}
-	if err := labels.Check(ctx, e); err != nil {
+	if err := checkLabels(ctx, e); err != nil {
 		return err
 	}
-	if err := accounts.Check(ctx, e); err != nil {
+	if err := checkAccounts(ctx, e); err != nil {
 		return err
 	}
-	if err := letters.Check(ctx, e); err != nil {
+	if err := checkLetters(ctx, e); err != nil {
 		return err
 	}
-	return histories.Check(ctx, e)
+	return checkHistories(ctx, e)
 }
 
 // addRisks adds what the Redis of a partition may lose, as far as it says.
@@ -260,7 +247,7 @@ func (s *Stats) addRisks(ctx context.Context, p *rdb.Partition) {
 }
 
 // add adds the counts of a partition. A topic counts at its home.
-func (s *Stats) add(e *exam.Examination) {
+func (s *Stats) add(e *Examination) {
 	subscribers := e.Elements[keys.Subscribers()]
 	s.Subscribers += len(subscribers)
 	for topic := range e.Elements[keys.Topics()] {

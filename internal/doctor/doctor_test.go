@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
@@ -77,7 +77,7 @@ func TestTwoRepairsAtOnce(t *testing.T) {
 			var told [2]int
 			for i := range told {
 				both.Go(func() {
-					_, err := p.doctor().Examine(p.ctx, true, func(exam.Finding) { told[i]++ })
+					_, err := p.doctor().Examine(p.ctx, true, func(doctor.Finding) { told[i]++ })
 					assert.NoError(t, err)
 				})
 			}
@@ -127,7 +127,7 @@ func TestOnlyThoseThatFailAreCounted(t *testing.T) {
 			f.Complete(f.Take("w1", 0), result)
 		}
 		require.NotZero(t, f.Redis.Exists(t.Context(), "delivery:"+string(alice)).Val())
-		stats, err := f.doctor().Examine(t.Context(), false, func(exam.Finding) {})
+		stats, err := f.doctor().Examine(t.Context(), false, func(doctor.Finding) {})
 		require.NoError(t, err)
 		assert.Equal(t, 1, stats.Failing)
 	})

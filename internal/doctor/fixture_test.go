@@ -11,7 +11,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -67,7 +66,7 @@ func (f *fixture) doctor() *doctor.Doctor {
 func (f *fixture) examine(fix bool) []string {
 	f.T.Helper()
 	lines := []string{}
-	stats, err := f.doctor().Examine(f.T.Context(), fix, func(v exam.Finding) {
+	stats, err := f.doctor().Examine(f.T.Context(), fix, func(v doctor.Finding) {
 		require.Equal(f.T, fix && v.Remedy != "", v.Fixed)
 		lines = append(lines, fmt.Sprintf("%s: %s [%s]", v.Key, v.Problem, v.Remedy))
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -146,7 +146,7 @@ func TestExaminationsDoNotDisturbAChangeOfLanes(t *testing.T) {
 		others.Go(func() { b.deliver(ctx, bus.WorkerID(fmt.Sprintf("w%d", i))) })
 	}
 	for round := range 8 {
-		_, err := b.doctor().Examine(ctx, round%2 == 1, func(v exam.Finding) {
+		_, err := b.doctor().Examine(ctx, round%2 == 1, func(v doctor.Finding) {
 			t.Errorf("found %s: %s [%s]", v.Key, v.Problem, v.Remedy)
 		})
 		require.NoError(t, err)

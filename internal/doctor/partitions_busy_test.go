@@ -13,7 +13,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -166,7 +165,7 @@ func TestExaminationsDoNotDisturbBusyPartitions(t *testing.T) {
 			others.Go(func() { b.deliver(ctx, rdb.Number(i)) })
 		}
 		for round := range 4 {
-			_, err := doctor.Of(b.Stores, pause).Examine(ctx, round%2 == 1, func(f exam.Finding) { t.Errorf("found %s", line(f)) })
+			_, err := doctor.Of(b.Stores, pause).Examine(ctx, round%2 == 1, func(f doctor.Finding) { t.Errorf("found %s", line(f)) })
 			require.NoError(t, err)
 		}
 		left()

@@ -11,7 +11,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/storetest"
 )
@@ -46,7 +45,7 @@ func (p *dividedPatient) key(number rdb.Number, key string) string {
 }
 
 // line is a finding as tests have it.
-func line(f exam.Finding) string {
+func line(f doctor.Finding) string {
 	return fmt.Sprintf("%s %s: %s [%s]", f.Partition, f.Key, f.Problem, f.Remedy)
 }
 
@@ -54,7 +53,7 @@ func line(f exam.Finding) string {
 func (p *dividedPatient) examine(fix bool) []string {
 	p.T.Helper()
 	lines := []string{}
-	stats, err := doctor.Of(p.Stores, 0).Examine(p.ctx, fix, func(f exam.Finding) {
+	stats, err := doctor.Of(p.Stores, 0).Examine(p.ctx, fix, func(f doctor.Finding) {
 		require.Equal(p.T, fix && f.Remedy != "", f.Fixed, line(f))
 		lines = append(lines, line(f))
 	})

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/stores"
@@ -69,7 +68,7 @@ func TestTwoRepairsOfPartitionsAtOnce(t *testing.T) {
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {
-				_, err := doctor.Of(p.Stores, 0).Examine(p.ctx, true, func(exam.Finding) {})
+				_, err := doctor.Of(p.Stores, 0).Examine(p.ctx, true, func(doctor.Finding) {})
 				assert.NoError(t, err)
 			})
 		}
@@ -128,7 +127,7 @@ func TestAPartitionThatIsHeldMeanwhile(t *testing.T) {
 		p.All[0].HDel(p.ctx, p.key(0, "relays:"+string(p.b)), "01")
 		p.All[2].RPush(p.ctx, p.key(2, "unknown"), "x") // which is found last of all
 		var lines []string
-		_, err := doctor.Of(p.Stores, 0).Examine(p.ctx, true, func(f exam.Finding) {
+		_, err := doctor.Of(p.Stores, 0).Examine(p.ctx, true, func(f doctor.Finding) {
 			lines = append(lines, line(f))
 			if f.Key != "unknown" {
 				return
@@ -166,7 +165,7 @@ func TestAPartitionThatIsAway(t *testing.T) {
 	forget(other)
 	servers[away].Kill(t)
 	examine := func(fix bool) (lines []string) {
-		_, err := doctor.Of(all, 0).Examine(ctx, fix, func(f exam.Finding) { lines = append(lines, fmt.Sprint(line(f), f.Fixed)) })
+		_, err := doctor.Of(all, 0).Examine(ctx, fix, func(f doctor.Finding) { lines = append(lines, fmt.Sprint(line(f), f.Fixed)) })
 		require.NoError(t, err)
 		slices.Sort(lines)
 		return lines

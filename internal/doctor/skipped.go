@@ -5,13 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"routemaster/internal/doctor/exam"
-	"routemaster/internal/doctor/scan"
 	"routemaster/internal/rdb"
 )
 
 // checkTypes reports which of some keys are there and are not what the layout says.
-func checkTypes(ctx context.Context, e *exam.Examination, names []string) (sound bool, err error) {
+func checkTypes(ctx context.Context, e *Examination, names []string) (sound bool, err error) {
 	sound = true
 	for some := range slices.Chunk(names, rdb.KeysPerTrip) {
 		types := make([]rdb.Reply[string], len(some))
@@ -24,7 +22,7 @@ func checkTypes(ctx context.Context, e *exam.Examination, names []string) (sound
 			return false, err
 		}
 		for i, key := range some {
-			f, _ := scan.FamilyOf(key)
+			f, _ := FamilyOf(key)
 			switch is := types[i].Val(); {
 			case is == "none" || is == string(f.Kind):
 				continue
@@ -40,12 +38,12 @@ func checkTypes(ctx context.Context, e *exam.Examination, names []string) (sound
 }
 
 // reportSkipped reports what is skipped, besides keys.
-func reportSkipped(e *exam.Examination) {
-	for _, key := range scan.Sorted(e.Unknown) {
+func reportSkipped(e *Examination) {
+	for _, key := range Sorted(e.Unknown) {
 		fields := slices.Compact(slices.Sorted(slices.Values(e.Unknown[key]))) // one may have come twice
 		e.Report(key, "", "has fields that the layout does not know: %s", strings.Join(fields, ", "))
 	}
-	for _, member := range scan.Sorted(e.NotUIDs) {
+	for _, member := range Sorted(e.NotUIDs) {
 		e.Report(keys.BatchesIndex(), "", "lists %q, which is no UID", member)
 	}
 	originals := 0
@@ -54,8 +52,8 @@ func reportSkipped(e *exam.Examination) {
 			if j.Original {
 				originals++
 			}
-			if _, ours := scan.BatchOf(q, packed); !ours {
-				e.Report(exam.ShowJob(packed), "", "in queue %s is not one that this program writes", q)
+			if _, ours := BatchOf(q, packed); !ours {
+				e.Report(ShowJob(packed), "", "in queue %s is not one that this program writes", q)
 			}
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -176,7 +175,7 @@ func TestANodeOfAClusterComesBackEmpty(t *testing.T) {
 	assert.Equal(t, "3", node.Raw.Get(t.Context(), "partitions").Val())
 
 	var findings []string
-	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f exam.Finding) { findings = append(findings, f.Problem) })
+	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f doctor.Finding) { findings = append(findings, f.Problem) })
 	require.NoError(t, err)
 	require.NotEmpty(t, findings)
 	assert.Contains(t, findings[0], "Redis came back without the data of the bus.")

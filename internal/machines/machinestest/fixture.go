@@ -12,7 +12,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore"
@@ -229,8 +228,8 @@ func (f *Fixture) Route(machine machines.Name, name machines.LabelName) (route [
 func (f *Fixture) RequireSound(t require.TestingT) {
 	ctx, raw := f.T.Context(), f.Server.Raw
 	for _, p := range f.Partitions {
-		var findings []exam.Finding
-		_, err := doctor.New(p, 0).Examine(ctx, false, func(found exam.Finding) { findings = append(findings, found) })
+		var findings []doctor.Finding
+		_, err := doctor.New(p, 0).Examine(ctx, false, func(found doctor.Finding) { findings = append(findings, found) })
 		require.NoError(t, err)
 		require.Empty(t, findings)
 		for _, key := range raw.Keys(ctx, p.Namespace()+"machines:label:*").Val() {

@@ -12,7 +12,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -56,17 +55,17 @@ func RequireSound(t testing.TB, st *store.Store) {
 // RequireAllSound is [RequireSound] for all stores of a bus, and what must hold between them.
 func RequireAllSound(t testing.TB, all *stores.Stores) {
 	t.Helper()
-	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f exam.Finding) {
+	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f doctor.Finding) {
 		t.Errorf("%s %s: %s", f.Partition, f.Key, f.Problem)
 	})
 	require.NoError(t, err)
 }
 
 // Check returns what is wrong in a store, in order.
-func Check(ctx context.Context, st *store.Store) (found []exam.Finding, err error) {
+func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err error) {
 	d := doctor.New(st.Partition(), 0)
-	_, err = d.Examine(ctx, false, func(f exam.Finding) { found = append(found, f) })
-	slices.SortFunc(found, func(a, b exam.Finding) int {
+	_, err = d.Examine(ctx, false, func(f doctor.Finding) { found = append(found, f) })
+	slices.SortFunc(found, func(a, b doctor.Finding) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Problem, b.Problem))
 	})
 	return found, err

@@ -1,0 +1,38 @@
+package doctor
+
+import (
+	"context"
+
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// The scripts read gauges, and what they are compared with. Their headers say what they take and
+// return.
+var (
+	scriptMoment = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
+	scriptSizes  = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "sizes"))
+)
+
+// findBatches looks for what does not fit in current batches, lanes, pending jobs and batches'
+// states.
+func findBatches(e *Examination) {
+	findCurrent(e)
+	findLanes(e)
+	findWorkers(e)
+	findStates(e)
+}
+
+// checkBatches looks again at the entries of queues, and then at the counts of what is left of
+// older lanes, and at the gauges, which repairs may have changed.
+func checkBatches(ctx context.Context, e *Examination) error {
+	for _, q := range e.QueueNames() {
+		if err := checkJobs(ctx, e, q); err != nil {
+			return err
+		}
+	}
+	if err := checkOlder(ctx, e); err != nil {
+		return err
+	}
+	return checkGauges(ctx, e)
+}

@@ -1,0 +1,108 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/wire"
+)
+
+// Finding is something in Redis that contradicts the data layout's invariants. It shows clients by
+// name, never a token.
+type Finding struct {
+	// Partition is the number of the one that it is in, two digits; empty on a bus without
+	// partitions.
+	Partition string
+	Key       string
+	Problem   string
+	// Remedy is what was done about it or, if it was not fixed, what would be; empty if it is
+	// skipped.
+	Remedy string
+	Fixed  bool
+}
+
+// examOptions are those of an [Examination].
+type examOptions struct {
+	// Fix has what is found be repaired.
+	Fix bool
+	// Pause is how long what is under way has to come to an end.
+	Pause time.Duration
+	// Observe is called with each finding, once.
+	Observe func(Finding)
+	// MaxSearched is the longest list of instant jobs that one step searches.
+	MaxSearched int64
+}
+
+// Examination is one run.
+type Examination struct {
+	*Scan
+	examOptions
+	// Unchecked names what changed too fast to be checked.
+	Unchecked []string
+
+	reported   map[Finding]bool
+	candidates []candidate
+	paused     bool // what was under way has come to an end
+}
+
+// newExamination begins an examination of a partition, of which nothing is read.
+func newExamination(partition *rdb.Partition, options examOptions) *Examination {
+	return &Examination{Scan: newScan(partition), examOptions: options, reported: map[Finding]bool{}}
+}
+
+// Settle waits, once, until what is under way has come to an end.
+func (e *Examination) Settle(ctx context.Context) error {
+	if e.paused {
+		return nil
+	}
+	e.paused = true
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(e.Pause):
+		return nil
+	}
+}
+
+// Report reports a finding, once. Without a remedy it is left as it is.
+func (e *Examination) Report(key, remedy, format string, args ...any) {
+	f := Finding{e.Redis.NumberIfSeveral(), e.Show(key), fmt.Sprintf(format, args...), remedy, e.Fix && remedy != ""}
+	if !e.reported[f] {
+		e.reported[f] = true
+		e.Observe(f)
+	}
+}
+
+// Show is a key without its namespace, and with a client's name for its token.
+func (e *Examination) Show(key string) string {
+	key = e.Short(key)
+	if f, of := FamilyOf(key); f.Token {
+		token := TokenOf(of)
+		return f.Prefix + e.Name(token) + strings.TrimPrefix(of, token)
+	}
+	for i := range len(key) { // a key that the layout does not know may have a token all the same
+		if key[i] == ':' && e.isToken(key[i+1:]) {
+			return key[:i+1] + e.Name(key[i+1:])
+		}
+	}
+	return key
+}
+
+func (e *Examination) isToken(text string) bool {
+	return e.Has(keys.Tokens(), text) || e.Has(keys.Subscribers(), text)
+}
+
+// Name is a client's name, which does not tell its token. What can be no token is shown as it is.
+func (e *Examination) Name(token string) string {
+	if bus.Token(token).Validate() != nil && !e.isToken(token) {
+		return token
+	}
+	return string(bus.PublicName(bus.Token(token), bus.ClientName(e.Elements[keys.Tokens()][token])))
+}
+
+// ShowJob is a job as findings show it.
+func ShowJob(packed string) string { return "job " + wire.ShowJob(packed) }

@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/wire"
+)
+
+// wrongFor is what is wrong with a batch that a key of a subscriber lists, and what shows it.
+func wrongFor(e *Examination, token, bid string) (problem string, checks []Check) {
+	switch j := e.Batch(bid); {
+	case j.Original:
+		return "", nil
+	case !j.There:
+		return "lists " + bid + ", which is not there", isGone(e, bid)
+	case j.Token != token:
+		batch := e.Keys.Batch(bus.BatchID(bid))
+		return "lists " + bid + ", another subscriber's", []Check{Is(1, "EXISTS", batch), Not(token, "HOLDER", bid)}
+	}
+	return "", nil
+}
+
+func findCurrent(e *Examination) {
+	for of, bids := range e.Each(keys.Current("")) {
+		token, newest := TokenOf(of), ""
+		for _, bid := range Sorted(bids) { // of those of one time, the last UID counts as the newest
+			if j := e.Batch(bid); j.There && j.Token == token && j.Created >= e.Batch(newest).Created {
+				newest = bid
+			}
+		}
+		current, fitting := e.Keys.Current("")+of, false
+		for bid := range bids {
+			problem, checks := wrongFor(e, token, bid)
+			if problem == "" && !e.Batch(bid).Original && bid != newest {
+				problem = "lists " + bid + " and a newer batch, must list one"
+				checks = []Check{Is(1, "SISMEMBER", current, newest), Is(token, "HOLDER", newest)}
+			}
+			if problem != "" {
+				e.Add(current, problem, "removed", append(checks, Is(1, "SISMEMBER", current, bid)),
+					Command{"SREM", current, bid})
+			}
+			fitting = fitting || problem == ""
+		}
+		if _, lane, ok := strings.Cut(of, "/"); ok && fitting {
+			findNoLane(e, token, lane, current)
+		}
+	}
+}
+
+// findNoLane looks at what is current in a lane, given by number, that its subscriber does not
+// have. What takes in no events comes up at its time.
+func findNoLane(e *Examination, token, lane, current string) {
+	options := keys.Options(bus.Token(token))
+	said := e.Elements[options]["lanes"]
+	if number, err := strconv.ParseInt(lane, 10, 64); err == nil && number < rdb.Integer(said, 1) {
+		return
+	}
+	e.Add(current, "is of a lane that its subscriber does not have", "removed", []Check{
+		Is(1, "EXISTS", current), Is(said, "HGET", e.Full(options), "lanes"),
+	}, Command{"DEL", current})
+}
+
+// longestPause is for how long the first of a lane may be put off, unless its subscriber is
+// throttled, paused or paced: a job that cannot be taken waits a minute, by a clock that may go
+// ahead of ours.
+const longestPause = 2 * time.Minute
+
+func findLanes(e *Examination) {
+	latest := float64(time.Now().Add(longestPause).UnixMilli())
+	for of, entries := range e.Each(queues.Lane(bus.JobBatch, "")) {
+		token, lane := TokenOf(of), e.Jobs.Lane(bus.JobBatch, of)
+		until, unchanged := blockedUntil(e, token)
+		fitting := false
+		for packed := range entries {
+			bid, _ := BatchOf(bus.QueueMain, packed)
+			problem, checks := wrongFor(e, token, bid)
+			if bid == "" { // what is no batch's job
+				problem, checks = "lists "+wire.ShowJob(packed)+", which is not there", nil
+			}
+			if problem != "" {
+				e.Add(lane, problem, "removed; the next in the lane is woken",
+					append(checks, Not("", "ZSCORE", lane, packed)), Command{"LEAVE_LANE", lane, packed})
+				continue
+			}
+			fitting = true
+			// A batch that leaves a lane wakes the next, and the end of a throttle or a pause the first,
+			// in the same step. So the first of a lane waits for no longer than that, or than one that
+			// could not be taken, unless the batch before it left without waking it.
+			if due := e.Batch(bid).Due; due > max(latest, until) {
+				e.Add(lane, "begins with "+bid+", which waits for its turn, though nobody is before it", "woken",
+					append(unchanged,
+						Is(0, "ZRANK", lane, packed),
+						Is(rdb.FormatScore(due), "ZSCORE", e.Jobs.Scheduled(bus.QueueMain), packed),
+					), Command{"WAKE_LANE", lane})
+			}
+		}
+		if _, place, ok := strings.Cut(of, "/"); ok && fitting {
+			findNoGeneration(e, token, place, lane)
+		}
+	}
+}
+
+// findNoGeneration looks at a lane, given by its generation and number, that is of no generation of
+// its subscriber's lanes.
+func findNoGeneration(e *Examination, token, place, lane string) {
+	name, _, _ := strings.Cut(place, "/")
+	options := e.Elements[keys.Options(bus.Token(token))]
+	if readGenerations(options["older"], options["generation"]).has(name) {
+		return
+	}
+	e.Add(lane, "is of lanes that its subscriber does not have", "moved to the default lane", []Check{
+		Is(1, "EXISTS", lane), Is(0, "HAS_GENERATION", token, name),
+	}, Command{"MOVE_LANE", token, lane})
+}
+
+// blockedUntil is until when (ms) the first of a subscriber's lane may wait, and what shows that it
+// still is. One that failed may wait for its retry in the lane if the order is strict, and one
+// behind a change of the lanes for those before it.
+func blockedUntil(e *Examination, token string) (until float64, unchanged []Check) {
+	options := e.Elements[keys.Options(bus.Token(token))]
+	if options["strict_order"] == "true" || options["older"] != "" {
+		return math.Inf(1), nil
+	}
+	delivery := keys.Delivery(bus.Token(token))
+	for _, field := range []string{"throttled_until", "paused_until", "paced_until"} {
+		said := e.Elements[delivery][field]
+		if at, err := strconv.ParseFloat(said, 64); err == nil { // what cannot be read blocks nothing
+			until = max(until, at)
+		}
+		unchanged = append(unchanged, Is(said, "HGET", e.Full(delivery), field))
+	}
+	return until, unchanged
+}

@@ -1,3 +1,0 @@
-// Package letters examines dead letters: their subscribers' indexes, and the sums of their events
-// and bytes.
-package letters

@@ -1,0 +1,170 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// isOpenPartition reports whether a partition is to be examined: scripts run there, and it is the
+// one that it should be. What is missing in one that is held may be on its way.
+func isOpenPartition(ctx context.Context, e *Examination) (bool, error) {
+	if !e.Redis.IsOneOfSeveral() {
+		return true, nil
+	}
+	is, err := e.Redis.Get(ctx, e.Full(relay.Partition())).Result()
+	switch {
+	case errors.Is(err, rdb.Nil):
+		e.Report(relay.Partition(), "", "is missing: the partition is held, or came back without its keys, and was not examined; "+
+			"unless its slot is moving, run `rtm cluster release %d`", e.Redis.Number())
+		return false, nil
+	case rdb.IsWrongType(err): // which is found with the other types
+		return true, nil
+	case err != nil:
+		return false, err
+	case is != e.Redis.Name():
+		e.Report(relay.Partition(), "", "is %q, must be %q: the partition was not examined", is, e.Redis.Name())
+		return false, nil
+	}
+	return true, nil
+}
+
+// findOutboxes looks for what does not fit in what is relayed, and in where things are.
+func findOutboxes(e *Examination) {
+	if !e.Redis.IsOneOfSeveral() {
+		return
+	}
+	findTaken(e)
+	findRelayed(e)
+	findForeign(e)
+	for number := range e.Waiting {
+		if !e.IsOther(number) {
+			e.Report(outboxTo(number), "", "is for no other partition of the bus")
+		}
+	}
+}
+
+// outboxTo is the outbox to the partition of a number.
+func outboxTo(number string) string {
+	n, _ := strconv.Atoi(number) // the scan has read it
+	return relay.Outbox(rdb.Number(n))
+}
+
+// taken is what is noted of the head of an outbox: its UID, its number of events, and since when it
+// is relayed. See the lua/lib/kind.lua of package relays.
+var taken = regexp.MustCompile(`^\S+ ([1-9]\d{0,8}) \d+$`)
+
+// findTaken looks at the heads of outboxes that are noted. What is not there any more cannot be
+// relayed, and others would be removed in its place: without the note all that is left is relayed.
+func findTaken(e *Examination) {
+	key := e.Full(relay.Taken())
+	for number, note := range e.Elements[relay.Taken()] {
+		unchanged, forget := Is(note, "HGET", key, number), Command{"HDEL", key, number}
+		match := taken.FindStringSubmatch(note)
+		if match == nil || !e.IsOther(number) {
+			e.Add(key, "has "+strconv.Quote(note)+" for "+strconv.Quote(number)+", which is no head of an outbox",
+				"removed", []Check{unchanged}, forget)
+			continue
+		}
+		outbox, events := outboxTo(number), rdb.Integer(match[1], 0)
+		if e.Waiting[number] < events {
+			e.Add(key, "has "+match[1]+" events for "+number+", and "+outbox+" has fewer",
+				"removed, so that those that are left are relayed, perhaps again",
+				[]Check{unchanged, Is("", "LINDEX", e.Full(outbox), events-1)}, forget)
+		}
+	}
+}
+
+// findRelayed looks at where topics are relayed to.
+func findRelayed(e *Examination) {
+	for topic, numbers := range e.Each(relay.Outboxes("")) {
+		key := e.Full(relay.Outboxes(bus.TopicName(topic)))
+		for number, generation := range numbers {
+			if !e.IsOther(number) {
+				e.Add(key, "has "+strconv.Quote(number)+", which is no other partition of the bus", "removed",
+					[]Check{Is(generation, "HGET", key, number), Is(1, "HEXISTS", key, number)},
+					Command{"HDEL", key, number})
+			}
+		}
+	}
+}
+
+// maxGeneration is more than there will be, and less than what Redis can count up from.
+const maxGeneration = 1 << 53
+
+// checkGeneration looks at the last generation that was given. If it were given again, the end of
+// an earlier subscription could end the relay of a later one.
+func checkGeneration(ctx context.Context, e *Examination) error {
+	key := e.Full(relay.Generation())
+	said, err := e.Redis.Get(ctx, key).Result() // after those that were given
+	if err != nil && !errors.Is(err, rdb.Nil) {
+		return err
+	}
+	last, of, to := rdb.Integer(said, 0), "", ""
+	for topic, numbers := range e.Each(relay.Outboxes("")) {
+		for number, text := range numbers {
+			fits := e.IsOther(number) && e.Redis.Owns(topic) // else it was reported
+			if given := rdb.Integer(text, 0); fits && given > last && given < maxGeneration {
+				last, of, to = given, e.Full(relay.Outboxes(bus.TopicName(topic))), number
+			}
+		}
+	}
+	if of == "" {
+		return nil
+	}
+	e.Add(key, fmt.Sprintf("is %q, and %d was given to %s", said, last, e.Short(of)), "set right", []Check{
+		Is(said, "GET", key), Is(last, "HGET", of, to),
+	}, Command{"SET", key, last})
+	_, err = e.Confirm(ctx)
+	return err
+}
+
+// findForeign looks for subscribers, and for what only the home of a topic has, that belong to
+// another partition. Nobody would look for them here.
+func findForeign(e *Examination) {
+	for token := range e.Elements[keys.Subscribers()] {
+		if !e.Redis.Owns(token) {
+			e.Add(e.Keys.Subscriber(bus.Token(token)), "belongs to another partition", "",
+				[]Check{Is(1, "SISMEMBER", e.Keys.Subscribers(), token)})
+		}
+	}
+	limits := strings.TrimPrefix(keys.HistoryLimits(""), keys.History(""))
+	for _, prefix := range []string{keys.Topic(""), keys.HistoryLimits(""), keys.History(""), relay.Outboxes("")} {
+		for topic := range e.Each(prefix) {
+			isLimits := prefix == keys.History("") && strings.HasPrefix(topic, limits)
+			if key := e.Full(prefix + topic); !isLimits && !e.Redis.Owns(topic) {
+				e.Add(key, "is of a topic of another partition", "", []Check{Is(1, "EXISTS", key)})
+			}
+		}
+	}
+}
+
+// checkOutboxes looks again at outboxes with events that nothing in the queue carries, and at heads
+// that were taken. A relay that finds its outbox empty is in order: it ends as it comes up.
+func checkOutboxes(ctx context.Context, e *Examination) error {
+	if !e.Redis.IsOneOfSeveral() {
+		return nil
+	}
+	if err := checkGeneration(ctx, e); err != nil {
+		return err
+	}
+	required := func(yield func(string) bool) {
+		for number := range e.Waiting {
+			entry := EntryOfRelay(number)
+			_, seen := e.Queues[bus.QueueRelay].Entries[entry] // one that is only somewhere is looked at with the others
+			if e.IsOther(number) && !seen && !yield(entry) {
+				return
+			}
+		}
+	}
+	return e.FindMissing(ctx, bus.QueueRelay, required, func(entry string) (string, []Check) {
+		outbox := e.Full(outboxTo(RelayIn(entry)))
+		return outbox, []Check{Not(0, "LLEN", outbox)}
+	})
+}

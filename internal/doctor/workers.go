@@ -1,0 +1,31 @@
+package doctor
+
+import (
+	"routemaster/internal/bus"
+)
+
+func findWorkers(e *Examination) {
+	for q, queue := range e.Queues {
+		for worker, held := range queue.Pending {
+			pending, index := e.Jobs.Pending(q, bus.WorkerID(worker)), e.Jobs.PendingIndex(q)
+			if !e.Has(queues.PendingIndex(q), worker) {
+				e.Add(pending, "belongs to a worker that is not in "+queues.PendingIndex(q), "added there",
+					[]Check{Is(1, "EXISTS", pending), Is(0, "SISMEMBER", index, worker)},
+					Command{"SADD", index, worker})
+			}
+			running := held[len(held)-1]
+			checks := []Check{Is(running, "LINDEX", pending, -1)}
+			var repair []Command
+			for i, packed := range held[:len(held)-1] {
+				checks = append(checks, Is(packed, "LINDEX", pending, i-len(held)))
+				repair = append(repair, Command{"LREM", pending, 1, packed})
+				if packed != running {
+					repair = append(repair, Command{"RPUSH", e.Jobs.Instant(q), packed})
+				}
+			}
+			if repair != nil {
+				e.Add(pending, "has several jobs, must have one", "put back, all but the last", checks, repair...)
+			}
+		}
+	}
+}
