@@ -52,8 +52,8 @@ var plan = []room{
 	{"livetail", "bus rdb store"},
 	{"replay", "bus rdb store history"},
 	{"outbound", "bus"},
-	{"telemetry", "bus jobs machines rdb account store"},
-	{"overview/samples", "bus clock overview jobs rdb account store inspect telemetry"},
+	{"telemetry", "bus"},
+	{"overview/samples", "bus clock overview jobs machines rdb account store inspect telemetry"},
 	{"move", "bus overview format rdb fence jobs/jobstore machines/labelstore store overview/samples"}, // likewise
 	{"jobs/housekeeping", "bus jobs jobs/jobstore telemetry"},
 	{"ingest", "bus wire rdb store telemetry"},

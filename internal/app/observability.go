@@ -11,17 +11,18 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web/rest"
 )
 
 // observability is what makes the state of a daemon visible from outside.
 type observability struct {
-	metrics *metrics.Registry
+	metrics *telemetry.Registry
+	scraper *samples.Scraper
 	// recorder is there once it was started.
 	recorder *telemetry.Recorder
 	daemon   string
@@ -52,7 +53,7 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 		return nil, err
 	}
 	o := &observability{
-		daemon: daemon, metrics: metrics.NewRegistry(), reporter: reporter, log: log,
+		daemon: daemon, metrics: telemetry.NewRegistry(), reporter: reporter, log: log,
 		connections: rest.NewConnections(openFileLimit(), c.AddressConnections, log),
 	}
 	if err := o.open(c); err != nil {
@@ -61,6 +62,7 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 	}
 	o.running, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	o.metrics.AddBuild(daemon, Version())
+	o.scraper = samples.NewScraper(o.metrics)
 	if o.listener != nil {
 		o.loops.Go(func() { o.serve(c.Profiles) })
 	}
@@ -70,17 +72,23 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 // start has it observe the bus, flush the counters and watch for a loss of data, until it is
 // stopped.
 func (o *observability) start(c Config, all *stores.Stores, labels *labelstores.Stores) {
-	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, c.clock.Now)
-	o.metrics.AddJobs(jobTypesOf(all), c.clock.Now)
-	o.metrics.AddAccounts(all.Partitions())
-	o.metrics.AddClock(c.clock.Ahead)
-	o.metrics.AddMachines(machinesOf(all, labels))
+	o.scraper.Open(sampled(c, all, labels), c.clock.Now)
+	o.metrics.AddGauge("clock_ahead_seconds",
+		"How far the clock of this process's host is ahead of Redis' clock, as measured last; negative if it is behind.",
+		func() float64 { return c.clock.Ahead().Seconds() })
 	for _, st := range all.All() {
 		o.identities = append(o.identities, rdb.NewIdentity(st.Partition(), o.log, c.clock.Now))
 	}
-	o.metrics.AddLoss(o.isLost)
+	o.metrics.AddGauge("redis_data_lost",
+		"1 if Redis has lost data of the bus, until an operator acknowledges it, else 0.",
+		func() float64 {
+			if o.isLost() {
+				return 1
+			}
+			return 0
+		})
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), o.log)
-	o.recorder.Started(o.daemon)
+	o.recorder.Count(telemetry.Processes, 1, o.daemon, "start")
 	o.loops.Go(func() { o.recorder.Run(o.running, c.CounterFlushInterval) })
 	for _, identity := range o.identities {
 		o.loops.Go(func() { identity.Run(o.running) })
@@ -106,7 +114,7 @@ func (o *observability) open(c Config) (err error) {
 
 // serve serves the metrics and the health of the daemon until it is stopped.
 func (o *observability) serve(profiles bool) {
-	options := metrics.ServeOptions{Program: o.daemon, Ready: o.ready, Profiles: profiles, ConnState: o.connections.Changed}
+	options := telemetry.ServeOptions{Program: o.daemon, Ready: o.ready, Profiles: profiles, ConnState: o.connections.Changed}
 	if err := o.metrics.Serve(o.running, o.listener, options, o.log); err != nil {
 		o.log.Error("the metrics listener failed", "error", err)
 	}
@@ -126,7 +134,7 @@ func (o *observability) stop() {
 	o.cancel()
 	o.loops.Wait()
 	if o.recorder != nil {
-		o.recorder.Stopped(o.daemon)
+		o.recorder.Count(telemetry.Processes, 1, o.daemon, "stop")
 		o.recorder.Flush(context.WithoutCancel(o.running))
 	}
 	o.closeReports() // last, because all before may report

@@ -22,7 +22,11 @@ func newRelayPool(all *stores.Stores, recorder *telemetry.Recorder) worker.Pool 
 	pool := worker.Pool{
 		Name: bus.QueueRelay, Kind: bus.JobRelay, Threads: 8,
 		ScheduleInterval: relays.Interval / 2, Lookahead: 100 * time.Millisecond,
-		Completed: func(_ *queue.Task, r queue.Result) { recorder.Relayed(relays.ReceivedBy(r)) },
+		Completed: func(_ *queue.Task, r queue.Result) {
+			for token, events := range relays.ReceivedBy(r) {
+				recorder.CountFor(telemetry.EnqueuedEvents, events, bus.Tokens(token))
+			}
+		},
 	}
 	for _, st := range all.All() {
 		pool.Queues = append(pool.Queues, queue.New(st.Partition(), relays.Kind()))

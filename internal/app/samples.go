@@ -13,29 +13,24 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
-	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/web/rest"
 	"routemaster/internal/worker"
 )
 
-// newCollector makes what takes samples of the bus.
-func newCollector(c Config, all *stores.Stores, labels *labelstores.Stores) *samples.Collector {
-	return samples.NewCollector(samples.Config{
-		Stores: all, JobTypes: jobTypesOf(all), Machines: machinesOf(all, labels),
-		Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
-	}, c.clock.Now)
-}
-
-// jobTypesOf reads the state of job types, for metrics and samples.
-func jobTypesOf(all *stores.Stores) telemetry.JobTypes {
-	return telemetry.JobTypes{
-		Count: housekeeping.CountsOf(jobstores.New(all.Partitions())), Counters: stats.Of(all.First()).ReadCounters,
+// sampled is the bus of which samples are taken, and which a scrape reads.
+func sampled(c Config, all *stores.Stores, labels *labelstores.Stores) samples.Config {
+	counters := stats.Of(all.First()).ReadCounters
+	return samples.Config{
+		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
+		JobTypes: samples.JobTypes{Count: housekeeping.CountsOf(jobstores.New(all.Partitions())), Counters: counters},
+		Machines: samples.Machines{Count: labels.CountAll, Counters: counters},
 	}
 }
 
-// machinesOf reads the state of state machines, for metrics and samples.
-func machinesOf(all *stores.Stores, labels *labelstores.Stores) telemetry.Machines {
-	return telemetry.Machines{Count: labels.CountAll, Counters: stats.Of(all.First()).ReadCounters}
+// newCollector makes what takes samples of the bus.
+func newCollector(c Config, all *stores.Stores, labels *labelstores.Stores) *samples.Collector {
+	return samples.NewCollector(sampled(c, all, labels), c.clock.Now)
 }
 
 // newHeartbeat makes what says that a process lives. Process has its kind and threads, and update
@@ -47,11 +42,10 @@ func newHeartbeat(c Config, all *stores.Stores, process overview.Process, update
 }
 
 // refusalsOf returns what says how many requests web has refused a second since it was last called.
-func refusalsOf(recorder *telemetry.Recorder) func(*overview.Process) {
-	refused, throttled := recorder.Refusals()
-	at := time.Now()
+func refusalsOf(refusals *rest.Refusals) func(*overview.Process) {
+	refused, throttled, at := refusals.Credentials.Load(), refusals.Requests.Load(), time.Now()
 	return func(p *overview.Process) {
-		nowRefused, nowThrottled := recorder.Refusals()
+		nowRefused, nowThrottled := refusals.Credentials.Load(), refusals.Requests.Load()
 		seconds := max(time.Since(at).Seconds(), 1)
 		p.Refused = math.Round(float64(nowRefused-refused)/seconds*10) / 10
 		p.Throttled = math.Round(float64(nowThrottled-throttled)/seconds*10) / 10

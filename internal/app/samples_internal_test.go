@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"routemaster/internal/overview"
-	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/web/rest"
 )
 
 func TestASampleThatPanicsDoesNotEndTheProcess(t *testing.T) {
@@ -32,16 +31,10 @@ func TestASampleThatPanicsDoesNotEndTheProcess(t *testing.T) {
 // TestRefusalsAreARateOfTheLastBeat counts answers for ten seconds, and then none.
 func TestRefusalsAreARateOfTheLastBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		recorder := telemetry.NewRecorder(metrics.NewRegistry(), nil, slog.New(slog.DiscardHandler))
-		update := refusalsOf(recorder)
-		for range 75 {
-			recorder.Requested(telemetry.HTTPRequest{Status: 401, Credentials: true})
-			recorder.Requested(telemetry.HTTPRequest{Status: 401}) // asks for a challenge
-			recorder.Requested(telemetry.HTTPRequest{Status: 404, Credentials: true})
-		}
-		for range 2 {
-			recorder.Requested(telemetry.HTTPRequest{Status: 429})
-		}
+		refusals := &rest.Refusals{}
+		update := refusalsOf(refusals)
+		refusals.Credentials.Add(75)
+		refusals.Requests.Add(2)
 		time.Sleep(10 * time.Second)
 		var p overview.Process
 		update(&p)

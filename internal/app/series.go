@@ -4,13 +4,15 @@ import (
 	"context"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/topics"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
 
-// runSubscriberSeries has the recorder know all subscribers, as soon as Redis says who they are and
+// runSubscriberSeries begins the series of all subscribers, as soon as Redis says who they are and
 // every 10 s, until the context is done. Any process may be the first to lose events of one.
 func runSubscriberSeries(ctx context.Context, all *stores.Stores, recorder *telemetry.Recorder) {
 	ticker := time.NewTicker(housekeeping.SeriesInterval)
@@ -19,7 +21,7 @@ func runSubscriberSeries(ctx context.Context, all *stores.Stores, recorder *tele
 		for _, st := range all.All() {
 			names, _ := st.SubscriberNames(ctx) // the connection's state logs that Redis is unavailable
 			for _, name := range names {
-				recorder.Subscriber(name)
+				beginSeries(recorder, string(name))
 			}
 		}
 		select {
@@ -29,7 +31,18 @@ func runSubscriberSeries(ctx context.Context, all *stores.Stores, recorder *tele
 	}
 }
 
-// machineSeries returns a function that has the recorder know all machines. Each worker calls it.
+// beginSeries begins the series of what a subscriber loses, and of what becomes dead letters.
+func beginSeries(recorder *telemetry.Recorder, subscriber string) {
+	for _, reason := range bus.LossReasons {
+		recorder.Count(telemetry.LostEvents, 0, subscriber, string(reason))
+	}
+	for _, reason := range bus.DeathReasons {
+		recorder.Count(telemetry.DeadLetterEvents, 0, subscriber, string(reason))
+	}
+	recorder.Count(telemetry.DroppedDeadLetters, 0, subscriber)
+}
+
+// machineSeries returns a function that begins the series of all machines. Each worker calls it.
 func machineSeries(labels *labelstores.Stores, recorder *telemetry.Recorder) func(context.Context) error {
 	return func(ctx context.Context) error {
 		definitions, err := labels.Definitions(ctx)
@@ -37,7 +50,7 @@ func machineSeries(labels *labelstores.Stores, recorder *telemetry.Recorder) fun
 			return err
 		}
 		for _, m := range definitions.Machines {
-			recorder.Machine(m)
+			topics.BeginSeries(recorder, m)
 		}
 		return nil
 	}

@@ -74,6 +74,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		log.Warn(fmt.Sprintf("ROUTEMASTER_ROOT_KEY has fewer than %d characters, and may be guessed: set a longer one, "+
 			"such as openssl rand -hex 32 prints", minRootKey))
 	}
+	refusals := &rest.Refusals{}
 	in := ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer, Now: c.clock.Now})
 	feeds := newClient(c, c.CallbackDeny, 0)
 	defer feeds.Close()
@@ -106,6 +107,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,
 		Recorder: obs.recorder,
+		Refusals: refusals,
 		Live:     live,
 	}
 	addConsole(&config, c, st, live, log)
@@ -116,7 +118,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	var background sync.WaitGroup
 	background.Go(func() { registerClients(ctx, redis, all, c.Clients) })
 	background.Go(func() { runSamples(ctx, live.Run, obs.reporter, log) })
-	heartbeat := newHeartbeat(c, all, overview.Process{Kind: "web"}, refusalsOf(obs.recorder))
+	heartbeat := newHeartbeat(c, all, overview.Process{Kind: "web"}, refusalsOf(refusals))
 	soon, stopWaiting := context.WithTimeout(ctx, clockTimeout)
 	heartbeat.Await(soon)
 	stopWaiting()

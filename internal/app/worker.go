@@ -84,8 +84,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	}, log, c.clock.Now)
 	archives, jobTasks := housekeeping.TasksOf(jobStores, obs.recorder, log, c.clock.Now)
 	keepers := newKeepers(c, all, queues, archives, obs, log)
-	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStores)})
-	keepers[0].Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: labels.MachineNames})
+	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobType, Names: housekeeping.NamesOf(jobStores)})
+	keepers[0].Tidy(maintenance.Named{Tag: "machine", Names: labels.MachineNames})
 	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, c.clock.Now, housekeeping.GaugesOf(jobStores, c.clock.Now))

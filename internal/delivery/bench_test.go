@@ -13,7 +13,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -29,7 +28,7 @@ func BenchmarkDeliver(b *testing.B) {
 	d := delivery.New(delivery.Config{
 		Client:   client,
 		Policy:   delivery.Policy{HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute},
-		Recorder: telemetry.NewRecorder(metrics.NewRegistry(), nil, log),
+		Recorder: telemetry.NewRecorder(telemetry.NewRegistry(), nil, log),
 	}, log, time.Now)
 	event := wiretest.Pack(b, "widgets", `{"type":"create","url":"https://x.example/1","timestamp":5}`)
 	b.ReportAllocs()

@@ -106,7 +106,7 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 	telemetry.Propagate(ctx, header)
 	s.setHeader(header)
 	for _, kind := range s.signer.Types() {
-		d.observer.recorder.Signed(string(kind))
+		d.observer.recorder.Count(telemetry.Signatures, 1, string(kind))
 	}
 	send := d.client.Send
 	if local := d.local[s.batch.Callback]; local != nil {
@@ -123,9 +123,10 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 func (d *Deliverer) Discarded(entry any) {
 	switch batch := entry.(type) {
 	case store.DroppedBatch:
-		d.observer.recorder.Gone(batch)
+		d.observer.recorder.CountFor(telemetry.RemovedEvents, batch.Events, bus.Tokens(batch.Subscriber))
 	case store.ExpiredBatch:
-		d.observer.recorder.Expired(batch.Client, batch.Events)
+		d.observer.recorder.Count(telemetry.RemovedEvents, batch.Events, string(batch.Client))
+		d.observer.recorder.Count(telemetry.LostEvents, batch.Events, string(batch.Client), string(bus.LostToRetention))
 		d.expired.add(batch)
 	}
 }
@@ -133,6 +134,6 @@ func (d *Deliverer) Discarded(entry any) {
 // Completed takes note that the result of a delivery is stored.
 func (d *Deliverer) Completed(task *queue.Task, result queue.Result) {
 	if batch, ok := task.Payload.(*store.Delivery); ok {
-		d.observer.recorder.Removed(batch.Client, batch.Removed(result))
+		d.observer.recorder.Count(telemetry.RemovedEvents, batch.Removed(result), string(batch.Client))
 	}
 }

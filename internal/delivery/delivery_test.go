@@ -24,7 +24,6 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -129,7 +128,7 @@ func TestWhatAcknowledges(t *testing.T) {
 			_, _ = io.WriteString(w, "what is secret")
 		}
 	})
-	registry := metrics.NewRegistry()
+	registry := telemetry.NewRegistry()
 	d, log := deliverer(t, func(c *delivery.Config) {
 		c.AttemptsKept, c.Excerpt = 1, 256
 		c.Recorder = telemetry.NewRecorder(registry, nil, slog.New(slog.DiscardHandler))
@@ -211,7 +210,7 @@ func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
 }
 
 func TestEventsThatCannotBeReadAreCountedOnce(t *testing.T) {
-	registry := metrics.NewRegistry()
+	registry := telemetry.NewRegistry()
 	d, _ := deliverer(t, func(c *delivery.Config) {
 		c.Recorder = telemetry.NewRecorder(registry, nil, slog.New(slog.DiscardHandler))
 	})

@@ -34,7 +34,9 @@ type observation struct {
 // leftOut records how many events of a batch cannot be read, and why the first cannot.
 func (o *observer) leftOut(batch *store.Delivery, unreadable int, cause error) {
 	if unreadable > 0 {
-		o.recorder.Unreadable(batch, unreadable)
+		if batch.Attempts == 1 {
+			o.recorder.Count(telemetry.UnreadableEvents, unreadable)
+		}
 		o.reporter.Error(o.log, "lost events that cannot be read", cause, fieldsOf(batch, slog.Int("unreadable", unreadable))...)
 	}
 }
@@ -54,38 +56,79 @@ func (o *observer) dropped(batch *store.Delivery) {
 // delivery's span.
 func (o *observer) begin(ctx context.Context, batch *store.Delivery, events int) (context.Context, observation) {
 	n := observation{observer: o, batch: batch, events: events, start: o.now()}
-	if !batch.IsTest() {
-		o.recorder.Taken(batch, n.start)
+	if !batch.IsTest() && batch.Attempts == 1 {
+		n.countFirst()
 	}
 	ctx, n.span = o.tracer.StartFrom(ctx, batch.Traceparents, "deliver")
 	return ctx, n
 }
 
+// countFirst counts the first attempt of a batch.
+func (n observation) countFirst() {
+	if !n.batch.DueAt.IsZero() {
+		n.recorder.Took(telemetry.StartLatency, max(n.start.Sub(n.batch.DueAt), 0))
+	}
+	n.recorder.Count(telemetry.FirstBatches, 1, string(n.batch.Client))
+	n.recorder.Count(telemetry.FirstLatency, milliseconds(n.ageAt(n.start)), string(n.batch.Client))
+}
+
+// ageAt is the time from when the batch's oldest event was stored.
+func (n observation) ageAt(now time.Time) time.Duration { return max(now.Sub(n.batch.CreatedAt), 0) }
+
+func milliseconds(d time.Duration) int { return int(d.Milliseconds()) }
+
 // end records what the delivery came to.
 func (n observation) end(ctx context.Context, attempt outbound.Attempt, d *decision) {
 	telemetry.OutOfFiles(n.log, attempt.OutOfFiles, "connecting to a callback")
 	if attempt.Reused {
-		n.recorder.Connected(true)
+		n.recorder.Count(telemetry.Connections, 1, "true")
 	}
 	if attempt.Connected {
-		n.recorder.Connected(false)
+		n.recorder.Count(telemetry.Connections, 1, "false")
 	}
 	switch {
 	case n.batch.IsTest(): // it says nothing of how the deliveries go
 	case d.Works:
-		n.recorder.PartlyDelivered(n.batch, d.acknowledged, d.rejected, attempt.Duration)
+		n.countPart(d, attempt.Duration)
 	default:
-		n.recorder.Delivered(n.batch, n.events, n.start, attempt.Duration, d.failure())
+		n.count(d, attempt.Duration)
 	}
 	if d.err == bus.ErrorReceipt {
-		n.recorder.UnreadableReceipt(n.batch.Client)
+		n.recorder.Count(telemetry.UnreadableReceipts, 1, string(n.batch.Client))
 	}
 	if n.events < n.batch.Total() {
-		n.recorder.Sliced()
+		n.recorder.Count(telemetry.Slices, 1)
 	}
 	n.endSpan(d.failure())
 	n.writeLog(ctx, attempt, d)
 	n.observeDeaths(ctx, d)
+}
+
+// count counts a delivery that has succeeded or failed, and how long it took.
+func (n observation) count(d *decision, took time.Duration) {
+	subscriber, status := string(n.batch.Client), telemetry.Success
+	if d.failure() != nil {
+		status = telemetry.Failure
+	} else {
+		n.recorder.Took(telemetry.EndToEndLatency, n.ageAt(n.start.Add(took)))
+		n.recorder.Count(telemetry.LastLatency, milliseconds(n.ageAt(n.start)), subscriber)
+	}
+	ms := milliseconds(took)
+	n.recorder.Count(telemetry.Deliveries, 1, subscriber, status)
+	n.recorder.Count(telemetry.DeliveredEvents, n.events, subscriber, status)
+	n.recorder.Count(telemetry.DeliveryTime, ms, subscriber, status)
+	n.recorder.Count(telemetry.DeliveryTimeSquare, ms*ms, subscriber, status)
+	n.recorder.Took(telemetry.DeliveryDuration, took, status)
+}
+
+// countPart counts a delivery whose receipt has acknowledged or rejected some events.
+func (n observation) countPart(d *decision, took time.Duration) {
+	subscriber := string(n.batch.Client)
+	n.recorder.Count(telemetry.Deliveries, 1, subscriber, telemetry.Partial)
+	n.recorder.Count(telemetry.PartialDeliveries, 1, subscriber)
+	n.recorder.Count(telemetry.RejectedEvents, d.rejected, subscriber)
+	n.recorder.Count(telemetry.DeliveredEvents, d.acknowledged, subscriber, telemetry.Success)
+	n.recorder.Took(telemetry.DeliveryDuration, took, telemetry.Success)
 }
 
 func (n observation) endSpan(err error) {
@@ -137,16 +180,17 @@ func (n observation) observeDeaths(ctx context.Context, d *decision) {
 	if d.Slice == nil {
 		return
 	}
+	subscriber := string(n.batch.Client)
 	if f := d.Slice.Findings; f != nil && f.Suspect > 0 && n.batch.Plan.Suspect == 0 {
-		n.recorder.Bisecting(n.batch.Client)
+		n.recorder.Count(telemetry.Bisections, 1, subscriber)
 	}
-	n.recorder.Lost(n.batch.Client, bus.LostRejected, d.Slice.Lost)
+	n.recorder.Count(telemetry.LostEvents, d.Slice.Lost, subscriber, string(bus.LostRejected))
 	for _, letter := range d.Slice.Letters {
 		events := letter.Events.Len()
 		if letter.Events == nil {
 			events = n.batch.Plan.Total - d.Slice.Removed.Len()
 		}
-		n.recorder.DeadLettered(n.batch.Client, letter.Reason, events)
+		n.recorder.Count(telemetry.DeadLetterEvents, events, subscriber, string(letter.Reason))
 		n.often().LogAttrs(ctx, slog.LevelWarn, "gave up on a batch", fieldsOf(n.batch,
 			slog.Int("events", events), slog.String("reason", string(letter.Reason)), slog.Int("status", d.status), slog.String("error", d.err))...)
 	}

@@ -19,7 +19,6 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 // observe observes attempts, all acknowledged, and returns the log and the metrics.
@@ -34,7 +33,7 @@ func observeBatch(t *testing.T, batch *store.Delivery, attempts ...outbound.Atte
 	var lines rdbtest.Buffer
 	logger := telemetry.NewLogger(&lines, slog.LevelInfo, false)
 	defer telemetry.Flush(logger)
-	registry := metrics.NewRegistry()
+	registry := telemetry.NewRegistry()
 	o := observer{
 		recorder: telemetry.NewRecorder(registry, nil, logger), log: logger, now: time.Now,
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -82,7 +83,7 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 		return err
 	}
 	if r.err == nil {
-		h.options.Recorder.PublishTook(h.options.Now().Sub(start))
+		h.options.Recorder.Took(telemetry.PublishDuration, h.options.Now().Sub(start))
 	}
 	return r.err
 }
@@ -146,7 +147,7 @@ func (h *home) divide(ctx context.Context, groups []*group) []*group {
 func (h *home) record(groups []*group) {
 	recorder, total := h.options.Recorder, 0
 	for _, g := range groups {
-		recorder.DroppedKeys(telemetry.OverLimit, g.receipt.DroppedKeys)
+		recorder.Count(telemetry.DroppedKeys, g.receipt.DroppedKeys, telemetry.OverLimit)
 		if !g.receipt.Stored {
 			continue
 		}
@@ -155,9 +156,25 @@ func (h *home) record(groups []*group) {
 			bytes += r.size.Bytes
 		}
 		total += len(p.Events)
-		recorder.Published(p.Topic, p.Publisher, len(p.Events), bytes, g.receipt.Receivers)
+		topic, publisher := string(p.Topic), publisherOf(p.Publisher)
+		recorder.Count(telemetry.PublishedEvents, len(p.Events), topic, publisher)
+		recorder.Count(telemetry.PublishedBytes, bytes, topic, publisher)
+		recorder.CountFor(telemetry.EnqueuedEvents, len(p.Events), g.receipt.Receivers)
 	}
 	if total > 0 {
-		recorder.Committed(total)
+		recorder.Observe(telemetry.CommitEvents, float64(total))
 	}
+}
+
+// publisherOf says who published: the name in a token, which is the part before "--" and no
+// secret.
+func publisherOf(token bus.Token) string {
+	name, _, ok := strings.Cut(string(token), "--")
+	switch {
+	case token == "":
+		name = "null"
+	case !ok || name == "":
+		name = "malformed"
+	}
+	return name
 }

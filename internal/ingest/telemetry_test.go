@@ -14,7 +14,6 @@ import (
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -32,7 +31,7 @@ func BenchmarkTelemetry(b *testing.B) {
 	require.NoError(b, st.Subscribe(ctx, "subscriber--1", bus.Subscription{
 		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.Now()))
-	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
+	recorder := telemetry.NewRecorder(telemetry.NewRegistry(), st, slog.New(slog.DiscardHandler))
 	ingests := []*ingest.Ingest{ingest.New(stores.New(st), ingest.Options{}), ingest.New(stores.New(st), ingest.Options{Recorder: recorder})}
 	var took [2]time.Duration
 	events := []wire.PackedEvent{wiretest.Pack(b, "widgets", `{"type":"update","url":"https://x.example/12"}`)}

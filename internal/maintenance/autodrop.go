@@ -201,7 +201,7 @@ func (m *Maintenance) dropped(ctx context.Context, d *drop) {
 	log := m.log.With("bytes_used", d.used, "low_mark", d.low, "high_mark", d.high)
 	if d.keys > 0 {
 		log.Warn("dropped idempotency keys: redis is about to be full; what is published again may be stored twice", "keys", d.keys)
-		m.recorder.DroppedKeys(telemetry.OutOfMemory, d.keys)
+		m.recorder.Count(telemetry.DroppedKeys, d.keys, telemetry.OutOfMemory)
 	}
 	for i, n := range d.spares {
 		if n > 0 {
@@ -211,7 +211,7 @@ func (m *Maintenance) dropped(ctx context.Context, d *drop) {
 	if events := d.history.Events(); events > 0 {
 		log.Warn("dropped the oldest events of histories: redis is about to be full", "events", events, "topics", len(d.history))
 		for topic, events := range d.history {
-			m.recorder.DroppedHistory(topic, events)
+			m.recorder.Count(telemetry.DroppedHistory, events, string(topic))
 		}
 	}
 	if d.letters.Letters > 0 {
@@ -230,11 +230,13 @@ func (m *Maintenance) droppedBatches(ctx context.Context, d *drop, log *slog.Log
 	total, byClient := 0, m.eventsByClient(ctx, d.events)
 	for name, events := range byClient {
 		total += events
-		m.recorder.Dropped(name, events)
+		m.recorder.Count(telemetry.DroppedEvents, events, string(name))
+		m.recorder.Count(telemetry.RemovedEvents, events, string(name))
+		m.recorder.Count(telemetry.LostEvents, events, string(name), string(bus.LostToAutodrop))
 	}
 	log.Error("dropped the oldest batches: redis is about to be full", "batches", d.batches, "events", total, subscribers(byClient),
 		"history", d.history.Events(), "dead_letters", d.letters.Letters)
-	m.recorder.DroppedBatches(d.batches)
+	m.recorder.Count(telemetry.DroppedBatches, d.batches)
 }
 
 // eventsByClient turns numbers of events by token into numbers by the clients' public names.

@@ -21,7 +21,6 @@ import (
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 )
 
@@ -65,7 +64,7 @@ func TestHistoryGoesBeforeDeadLettersAndBatches(t *testing.T) {
 	require.Greater(t, used(t, st), base+3*mb)
 
 	var log bytes.Buffer
-	registry := metrics.NewRegistry()
+	registry := telemetry.NewRegistry()
 	recorder := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
 	run := func(limits bus.MemoryLimits) {
 		log.Reset()

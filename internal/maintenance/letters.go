@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
 	"routemaster/internal/telemetry"
 )
@@ -39,7 +40,8 @@ func (m *Maintenance) droppedLetters(ctx context.Context, d deadletter.Dropped, 
 	total, byClient := 0, m.eventsByClient(ctx, d.Events)
 	for name, events := range byClient {
 		total += events
-		m.recorder.DroppedDeadLetters(name, events)
+		m.recorder.Count(telemetry.DroppedDeadLetters, events, string(name))
+		m.recorder.Count(telemetry.LostEvents, events, string(name), string(bus.LostDeadLetters))
 	}
 	log.Warn(message, "letters", d.Letters, "events", total, subscribers(byClient))
 }

@@ -18,7 +18,6 @@ import (
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 // TestAutodropTrimsDeadLetters has letters that are too many and letters of a subscriber that is
@@ -34,7 +33,7 @@ func TestAutodropTrimsDeadLetters(t *testing.T) {
 		}
 		b.Bury(storetest.DeadLetter{Number: 9, Token: storetest.Bob, Reason: bus.DiedRefused, Events: []int{1}})
 		var log bytes.Buffer
-		registry := metrics.NewRegistry()
+		registry := telemetry.NewRegistry()
 		recorder := telemetry.NewRecorder(registry, b.Store, slog.New(slog.DiscardHandler))
 		now := func() time.Time { return storetest.After(10) }
 		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)

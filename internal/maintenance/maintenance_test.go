@@ -11,13 +11,12 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 func newRecorder(st *store.Store) *telemetry.Recorder {
-	return telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
+	return telemetry.NewRecorder(telemetry.NewRegistry(), st, slog.New(slog.DiscardHandler))
 }
 
 // flushed are the counters in Redis after what was recorded has been flushed there.

@@ -14,7 +14,6 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
-	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
 )
 
@@ -113,7 +112,7 @@ func (m *Monitor) measureBus(snapshot stores.Snapshot) (measures []metricservice
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
-	for b := range telemetry.ByClient(snapshot.Backlogs) {
+	for b := range stats.ByClient(snapshot.Backlogs) {
 		tag := bus.Tag{Name: "subscriber", Value: string(b.Client)}
 		add("subscriber.queue.batches", b.Batches, tag)
 		add("subscriber.queue.events", b.Events, tag)

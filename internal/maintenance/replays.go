@@ -18,12 +18,12 @@ func (m *Maintenance) copyReplays(ctx context.Context) {
 	done, err := m.replays.Copy(ctx, m.now(), m.until(copyTimeout))
 	if len(done.Events) > 0 {
 		for name, events := range m.eventsByClient(ctx, done.Events) {
-			m.recorder.Replayed(name, events)
+			m.recorder.Count(telemetry.ReplayedEvents, events, string(name))
 		}
 	}
 	if len(done.Lost) > 0 {
 		for name, events := range m.eventsByClient(ctx, done.Lost) {
-			m.recorder.Lost(name, bus.LostHistory, events)
+			m.recorder.Count(telemetry.LostEvents, events, string(name), string(bus.LostHistory))
 		}
 	}
 	for _, ended := range done.Ended {

@@ -20,7 +20,8 @@ func (m *Maintenance) dropExpired(ctx context.Context) {
 		names, _ := m.store.Tokens(ctx) // without them, of a token's form
 		for token, d := range dropped {
 			name := bus.PublicName(token, names[token])
-			m.recorder.Expired(name, d.Events)
+			m.recorder.Count(telemetry.RemovedEvents, d.Events, string(name))
+			m.recorder.Count(telemetry.LostEvents, d.Events, string(name), string(bus.LostToRetention))
 			m.log.Warn("dropped batches that were too old or too many for their subscriber",
 				"subscriber", name, "batches", d.Batches, "events", d.Events)
 		}

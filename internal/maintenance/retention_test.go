@@ -17,7 +17,6 @@ import (
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 // TestAutodropDropsWhatIsNotKept has batches that are too old for one subscriber, which wants no
@@ -30,7 +29,7 @@ func TestAutodropDropsWhatIsNotKept(t *testing.T) {
 		b.SetOption(storetest.Alice, "keep_age", "60000")
 		b.PublishEvents("widgets", 1, 5, 0)
 		var log bytes.Buffer
-		registry := metrics.NewRegistry()
+		registry := telemetry.NewRegistry()
 		recorder := telemetry.NewRecorder(registry, b.Store, slog.New(slog.DiscardHandler))
 		now := func() time.Time { return storetest.After(60_001) }
 		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)

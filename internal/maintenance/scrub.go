@@ -7,6 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
+	"routemaster/internal/telemetry"
 )
 
 // ScrubQueues requeues the jobs, of all queues but aux, of workers that have been silent for
@@ -69,7 +70,8 @@ func (m *Maintenance) canDetectDeadWorkers() bool {
 // scrubbed records how many jobs were requeued and how many workers were removed, including those
 // before an error.
 func (m *Maintenance) scrubbed(event string, jobs, workers int) {
-	m.recorder.Scrubbed(jobs, workers)
+	m.recorder.Count(telemetry.ScrubbedJobs, jobs)
+	m.recorder.Count(telemetry.ScrubbedWorkers, workers)
 	if jobs > 0 {
 		m.log.Warn(event, "jobs", jobs)
 	}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 )
 
 // Limits of what is kept in memory while Redis is unavailable: counters, and lists of tokens. Known
@@ -22,9 +20,18 @@ const (
 // flushTimeout bounds one flush, so that a process stops in time even if Redis hangs.
 const flushTimeout = 3 * time.Second
 
+// Store is where the counters of the bus are kept.
+type Store interface {
+	// Tokens reads the public names of clients, by token.
+	Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error)
+	// AddCounters adds to counters, and removes from increments what it has added: after an error,
+	// increments has the rest.
+	AddCounters(ctx context.Context, increments map[bus.Counter]int64) error
+}
+
 // counts are what has been counted since the last flush.
 type counts struct {
-	store *store.Store
+	store Store
 	log   *slog.Logger
 	// flushing is held during a flush. It guards failing: whether the last flush failed.
 	flushing sync.Mutex
@@ -39,11 +46,11 @@ type counts struct {
 
 // tokenCounter is a counter for each of some subscribers.
 type tokenCounter struct {
-	name   string
+	metric *Metric
 	tokens bus.Tokens
 }
 
-func newCounts(st *store.Store, log *slog.Logger) *counts {
+func newCounts(st Store, log *slog.Logger) *counts {
 	return &counts{
 		store: st, log: log,
 		increments: map[bus.Counter]int64{}, byTokens: map[tokenCounter]int64{},
@@ -65,11 +72,13 @@ func (c *counts) add(counter bus.Counter, n int64) {
 	}
 }
 
-// addFor counts events for each of some subscribers; the caller holds mu.
-func (c *counts) addFor(name string, subscribers bus.Tokens, events int64) {
-	counter := tokenCounter{name, subscribers}
+// addFor counts events for each of some subscribers.
+func (c *counts) addFor(m *Metric, subscribers bus.Tokens, events int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counter := tokenCounter{m, subscribers}
 	before, known := c.byTokens[counter]
-	if subscribers != "" && (known || len(c.byTokens) < maxByTokens) {
+	if events > 0 && (known || len(c.byTokens) < maxByTokens) {
 		c.byTokens[counter] = sum(before, events)
 	}
 }
@@ -124,7 +133,7 @@ func (c *counts) flush(ctx context.Context) error {
 	taken := c.increments
 	c.increments = make(map[bus.Counter]int64, len(taken))
 	c.mu.Unlock()
-	err := stats.Of(c.store).AddCounters(ctx, taken)
+	err := c.store.AddCounters(ctx, taken)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for counter, n := range taken { // AddCounters has removed what it stored
@@ -150,7 +159,7 @@ func (c *counts) nameTokens(ctx context.Context) error {
 	for counter, events := range c.byTokens {
 		for token := range counter.tokens.All() {
 			name := bus.PublicName(bus.Token(token), names[bus.Token(token)])
-			c.add(bus.NewCounter(counter.name, QueueTag(name)), events)
+			c.add(counter.metric.Bus(string(name)), events)
 		}
 	}
 	clear(c.byTokens)

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -138,7 +137,7 @@ func TestTheMonitorSendsToDatadog(t *testing.T) {
 	a, address := startAgent(t, "udp", "127.0.0.1:0")
 	redis := rdbtest.Real(t)
 	old := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "old"})
-	require.NoError(t, stats.Of(storetest.Open(t, redis)).AddCounters(t.Context(), map[bus.Counter]int64{old: 1000}))
+	require.NoError(t, storetest.Open(t, redis).AddCounters(t.Context(), map[bus.Counter]int64{old: 1000}))
 	b := bustest.Start(t, redis, often("datadog", address))
 	require.Eventually(t, func() bool { return len(a.find("routemaster.jobs.count:")) > 4 }, bustest.WaitTimeout, 5*time.Millisecond)
 	deliverOne(t, b)

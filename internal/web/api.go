@@ -68,6 +68,8 @@ type Config struct {
 	Tracer *telemetry.Tracer
 	// Recorder, if given, counts them.
 	Recorder *telemetry.Recorder
+	// Refusals, if given, counts what is refused.
+	Refusals *rest.Refusals
 	// Console, if given, makes the console, which is served at /console/. It calls the API in this
 	// process by a handler, and reads forms into the buffers of the API.
 	Console func(api http.Handler, bodies *rest.Buffers) http.Handler
@@ -107,7 +109,7 @@ func New(
 	service := &rest.Service{
 		Auth:     rest.New(rest.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses, Guesses: config.Guesses}, all, log, now),
 		Buffers:  rest.NewBuffers(cmp.Or(config.BodyBudget, rest.DefaultBodyBudget)),
-		Reporter: config.Reporter, Tracer: config.Tracer, Recorder: config.Recorder, Log: log, Now: now,
+		Reporter: config.Reporter, Tracer: config.Tracer, Recorder: config.Recorder, Refusals: config.Refusals, Log: log, Now: now,
 		Activity: activity.New(first.Partition(), log),
 	}
 	return &API{

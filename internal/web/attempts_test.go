@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
 	"routemaster/internal/wire"
@@ -120,7 +119,7 @@ func TestQueuedBatches(t *testing.T) {
 // TestARemovedBatchBecomesADeadLetter also redelivers that, and looks at what was counted.
 func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	recorder := telemetry.NewRecorder(metrics.NewRegistry(), storetest.OpenAll(t, redis).First(), slog.New(slog.DiscardHandler))
+	recorder := telemetry.NewRecorder(telemetry.NewRegistry(), storetest.OpenAll(t, redis).First(), slog.New(slog.DiscardHandler))
 	a := newSubscriberAPI(t, redis, func(c *web.Config) { c.Subscriber.Recorder = recorder })
 	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"dead_letters":{}}`)
 	a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventsText(1, 2))

@@ -6,6 +6,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
 
@@ -63,12 +64,12 @@ func (h *subscriberHandlers) getBatch(w http.ResponseWriter, r *http.Request, of
 func (h *subscriberHandlers) deleteBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	removed, err := h.at(of).inspector.Remove(r.Context(), of, batchParam(r), h.Now())
 	if err == nil {
-		name := h.publicName(r, of)
-		h.config.Recorder.Removed(name, removed.Events)
+		name := string(h.publicName(r, of))
+		h.config.Recorder.Count(telemetry.RemovedEvents, removed.Events, name)
 		if removed.Letter {
-			h.config.Recorder.DeadLettered(name, bus.DiedRemoved, removed.Events)
+			h.config.Recorder.Count(telemetry.DeadLetterEvents, removed.Events, name, string(bus.DiedRemoved))
 		}
-		h.config.Recorder.Lost(name, bus.LostRemoved, removed.Lost)
+		h.config.Recorder.Count(telemetry.LostEvents, removed.Lost, name, string(bus.LostRemoved))
 	}
 	h.respondSubscriberChanged(w, r, of, err, "removed a batch",
 		slog.String("batch", string(batchParam(r))), slog.Int("events", removed.Events), slog.Bool("dead_letter", removed.Letter))

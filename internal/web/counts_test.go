@@ -12,14 +12,13 @@ import (
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
 func TestRequestsAndEndsAreCounted(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	st := storetest.OpenAll(t, redis).First()
-	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
+	recorder := telemetry.NewRecorder(telemetry.NewRegistry(), st, slog.New(slog.DiscardHandler))
 	a := newJobs(t, redis, func(c *web.Config) { c.Jobs.Recorder = recorder })
 	a.require(201, "POST", "/v1/jobs", `{"name":"ship","delivery_strategy":"at_least_once","attempts":2,"concurrency":9,"url":null}`)
 	done, failing, unwanted := a.put("ship", 1), a.put("ship", 2), a.put("ship", 3)

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
 
@@ -110,7 +111,7 @@ func (h *subscriberHandlers) getDeadLetter(w http.ResponseWriter, r *http.Reques
 func (h *subscriberHandlers) redeliver(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
 	moved, err := h.at(of).letters.Redeliver(r.Context(), of, which)
 	if err == nil && moved.Letters > 0 {
-		h.config.Recorder.Redelivered(h.publicName(r, of), moved.Events)
+		h.config.Recorder.Count(telemetry.RedeliveredEvents, moved.Events, string(h.publicName(r, of)))
 		h.logMoved(r, of, "redelivered dead letters", moved)
 	}
 	return moved, err

@@ -217,15 +217,15 @@ func (h *jobHandlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, 
 	}
 	queued, err := h.of(r, name).Enqueue(r.Context(), name, list, telemetry.Traceparent(r.Context()), now)
 	if err == nil {
-		h.config.Recorder.JobsEnqueued(string(name), len(queued))
+		h.config.Recorder.Count(telemetry.EnqueuedJobs, len(queued), string(name))
 	}
 	failed, ok := errors.AsType[*jobs.BulkError](err)
 	switch {
 	case ok && errors.Is(err, jobs.ErrArchived):
-		h.config.Recorder.JobRequest(telemetry.Enqueue, "archived")
+		h.config.Recorder.Count(telemetry.JobRequests, 1, telemetry.Enqueue, "archived")
 		err = &jobs.BulkError{Index: failed.Index, Err: errEnded}
 	case ok && errors.Is(err, jobs.ErrRemoved):
-		h.config.Recorder.JobRequest(telemetry.Enqueue, "archived")
+		h.config.Recorder.Count(telemetry.JobRequests, 1, telemetry.Enqueue, "archived")
 		err = &jobs.BulkError{Index: failed.Index, Err: errRemoved}
 	case ok && errors.Is(err, jobs.ErrTooLarge):
 		err = &jobs.BulkError{Index: failed.Index, Err: errTooLarge}

@@ -74,8 +74,8 @@ func (h *jobHandlers) fetch(w http.ResponseWriter, r *http.Request, count int, w
 	look := func() ([]jobs.Job, error) {
 		// Once it has begun it is not broken off: what it takes has to be handed out, or given back.
 		fetched, expired, err := of.Fetch(context.WithoutCancel(r.Context()), name, count, h.Now())
-		for range expired {
-			h.config.Recorder.JobEnded(telemetry.Web, string(name), jobs.Expired)
+		if expired > 0 {
+			h.config.Recorder.Count(telemetry.EndedJobs, expired, string(name), string(jobs.Expired), telemetry.Web)
 		}
 		return fetched, err
 	}

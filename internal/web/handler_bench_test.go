@@ -11,7 +11,7 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web"
 )
 
@@ -26,7 +26,7 @@ func BenchmarkHandler(b *testing.B) {
 			a := newAPI(b, rdbtest.Real(b))
 			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
 			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Stores, ingest.New(a.Stores, ingest.Options{}),
-				metrics.NewRegistry().Handler(), log, time.Now).Handler()
+				telemetry.NewRegistry().Handler(), log, time.Now).Handler()
 			request := httptest.NewRequestWithContext(b.Context(), c.method, c.path, nil)
 			request.SetBasicAuth(alice, "")
 			body := strings.NewReader(c.body)

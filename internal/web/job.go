@@ -151,12 +151,12 @@ func (h *jobHandlers) getAttempts(w http.ResponseWriter, r *http.Request) {
 func (h *jobHandlers) count(request string, status jobs.Status, err error) {
 	switch {
 	case errors.Is(err, jobs.ErrUnknownJob):
-		h.config.Recorder.JobRequest(request, "not_found")
+		h.config.Recorder.Count(telemetry.JobRequests, 1, request, "not_found")
 	case err != nil:
 	case status.IsArchived():
-		h.config.Recorder.JobRequest(request, "archived")
+		h.config.Recorder.Count(telemetry.JobRequests, 1, request, "archived")
 	default:
-		h.config.Recorder.JobRequest(request, "queued")
+		h.config.Recorder.Count(telemetry.JobRequests, 1, request, "queued")
 	}
 }
 
@@ -216,7 +216,7 @@ func (h *jobHandlers) deleteJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if was != jobs.Cancelled {
-		h.config.Recorder.JobEnded(telemetry.Web, string(name), jobs.Cancelled)
+		h.config.Recorder.Count(telemetry.EndedJobs, 1, string(name), string(jobs.Cancelled), telemetry.Web)
 		h.LogChange(r, "a job was cancelled", jobField(id), slog.String("was", string(was)))
 	}
 	if was == jobs.InProgress {

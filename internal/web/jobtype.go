@@ -137,7 +137,7 @@ func (h *jobHandlers) postType(w http.ResponseWriter, r *http.Request) {
 		h.Fail(w, r, h.tooMany(t.Owner, err))
 		return
 	}
-	h.config.Recorder.JobRequest(telemetry.Create, "created")
+	h.config.Recorder.Count(telemetry.JobRequests, 1, telemetry.Create, "created")
 	h.LogChange(r, "created a job type", typeField(t.Name))
 	rest.WriteJSON(w, http.StatusCreated, withData(h.viewType(t, jobs.Counts{}), t))
 }

@@ -16,12 +16,11 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
 // counted returns the handler of an API that counts in a registry, and traces if there is a tracer.
-func counted(a *api, registry *metrics.Registry, tracer *telemetry.Tracer) http.Handler {
+func counted(a *api, registry *telemetry.Registry, tracer *telemetry.Tracer) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, Tracer: tracer}
 	if registry != nil {
@@ -47,7 +46,7 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 // none of which may be in the metrics.
 func requireCountedByRoute(t *testing.T, tracer *telemetry.Tracer) {
 	t.Helper()
-	registry := metrics.NewRegistry()
+	registry := telemetry.NewRegistry()
 	handler := counted(newAPI(t, rdbtest.Embedded(t)), registry, tracer)
 	send := func(ctx context.Context, who, method, path, body string) {
 		r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
@@ -105,7 +104,7 @@ func TestCountingARequestAllocatesNothing(t *testing.T) {
 	}
 	rdbtest.OneRedisOnly(t, "it is about HTTP")
 	a := newAPI(t, rdbtest.Embedded(t))
-	allocations := func(registry *metrics.Registry) float64 {
+	allocations := func(registry *telemetry.Registry) float64 {
 		handler := counted(a, registry, nil)
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/health", nil)
 		w := &statusWriter{header: http.Header{}}
@@ -116,5 +115,5 @@ func TestCountingARequestAllocatesNothing(t *testing.T) {
 		serve()
 		return testing.AllocsPerRun(1000, serve)
 	}
-	require.InDelta(t, allocations(nil), allocations(metrics.NewRegistry()), 0.1)
+	require.InDelta(t, allocations(nil), allocations(telemetry.NewRegistry()), 0.1)
 }

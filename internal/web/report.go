@@ -34,14 +34,24 @@ func (h *jobHandlers) report(r *http.Request, id jobs.ID, report jobs.Report) er
 	status, err := h.of(r, name).Report(r.Context(), name, id, report, h.Now())
 	switch {
 	case errors.Is(err, jobs.ErrStaleAttempt):
-		h.config.Recorder.JobRequest(telemetry.Report, "stale")
+		h.config.Recorder.Count(telemetry.JobRequests, 1, telemetry.Report, "stale")
 	case err != nil:
 	case status == "":
-		h.config.Recorder.JobRequest(telemetry.Report, "repeated")
+		h.config.Recorder.Count(telemetry.JobRequests, 1, telemetry.Report, "repeated")
 	default:
-		h.config.Recorder.JobReported(string(name), status)
+		h.countReport(string(name), status)
 	}
 	return err
+}
+
+// countReport counts a report after which a job has a status.
+func (h *jobHandlers) countReport(name string, status jobs.Status) {
+	h.config.Recorder.Count(telemetry.JobReports, 1, name, string(status))
+	if status.IsArchived() {
+		h.config.Recorder.Count(telemetry.EndedJobs, 1, name, string(status), telemetry.Web)
+	} else {
+		h.config.Recorder.Count(telemetry.JobOutcomes, 1, name, telemetry.Retried)
+	}
 }
 
 // readReport reads a report.

@@ -68,7 +68,7 @@ func (w *Worker) newPool(config Pool) *pool {
 		waiter := q.NewWaiter(config.Name, w.config.AcquireTimeout)
 		p.sources = append(p.sources, newSource(q, waiter))
 	}
-	w.config.Recorder.Threads(config.Name, config.Threads)
+	w.config.Recorder.Count(telemetry.WorkerThreads, config.Threads, string(config.Name))
 	return p
 }
 
@@ -208,8 +208,8 @@ func (p *pool) acquired(ctx context.Context, s *source, thread bus.WorkerID, c c
 func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Result) {
 	p.busy.Add(1)
 	defer p.busy.Add(-1)
-	p.config.Recorder.Busy(p.Name, 1)
-	defer p.config.Recorder.Busy(p.Name, -1)
+	p.config.Recorder.Count(telemetry.BusyThreads, 1, string(p.Name))
+	defer p.config.Recorder.Count(telemetry.BusyThreads, -1, string(p.Name))
 	defer func() {
 		if reason := recover(); reason != nil {
 			p.config.Reporter.Panic(p.log, "a job panicked; it is tried again", reason, taskFields(task)...)

@@ -43,5 +43,5 @@ func (a *Archive) DropOldest(ctx context.Context) (int, error) {
 // Dropped records how many jobs were dropped to make room.
 func (a *Archive) Dropped(log *slog.Logger, jobs int) {
 	log.Warn("dropped the oldest archived jobs: redis is about to be full", "jobs", jobs)
-	a.recorder.DroppedArchivedJobs(jobs)
+	a.recorder.Count(telemetry.DroppedArchivedJobs, jobs)
 }

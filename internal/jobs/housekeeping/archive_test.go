@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/telemetry"
 )
 
 var _ maintenance.Spare = (*housekeeping.Archive)(nil)
@@ -110,7 +111,7 @@ func TestAttemptsOfFetchedJobsAreCountedFromZero(t *testing.T) {
 		s.Add("ship", func(t *jobs.Type) { t.Pull = true })
 		require.NoError(t, show(ctx))
 		assert.Equal(t, `routemaster_job_attempts_lost_total{job_type="ship"} 0`, lost())
-		recorder.JobAttemptLost("ship")
+		recorder.Count(telemetry.LostJobAttempts, 1, "ship")
 		require.NoError(t, show(ctx))
 		assert.Equal(t, `routemaster_job_attempts_lost_total{job_type="ship"} 1`, lost())
 	})

@@ -16,7 +16,6 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -47,7 +46,7 @@ func (s *shop) scheduler() *housekeeping.Scheduler {
 
 // metrics are a recorder, and the page that shows what it counts.
 func (s *shop) metrics(server *rdbtest.Server) (recorder *telemetry.Recorder, page func() string) {
-	registry := metrics.NewRegistry()
+	registry := telemetry.NewRegistry()
 	recorder = telemetry.NewRecorder(registry, store.New(server.Open(s.T).Partition(""), store.Options{}), s.log())
 	return recorder, func() string {
 		w := httptest.NewRecorder()

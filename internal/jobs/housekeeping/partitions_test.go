@@ -20,7 +20,6 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 // TestHousekeepingOfPartitions has each partition keep house by itself, also while one is held, and
@@ -31,7 +30,7 @@ func TestHousekeepingOfPartitions(t *testing.T) {
 		p, ctx, now := storetest.NewPartitions(t, server.Open(t)), t.Context(), clock(t, "10:00:30")
 		all, log := jobstores.New(p.All), slog.New(slog.DiscardHandler)
 		clockNow := func() time.Time { return now }
-		recorder := telemetry.NewRecorder(metrics.NewRegistry(), p.First(), log)
+		recorder := telemetry.NewRecorder(telemetry.NewRegistry(), p.First(), log)
 		archives, tasks := housekeeping.TasksOf(all, recorder, log, clockNow)
 		require.Len(t, archives, 3)
 		run := func() (errs []error) {

@@ -14,14 +14,18 @@ import (
 // scraped before any of its attempts can be lost, if its timeout is not very short.
 const SeriesInterval = 10 * time.Second
 
-// SeriesOf returns a function that has the recorder know all types. Each worker calls it, because
-// any may be the first to see what becomes of their jobs. It costs one command in each partition.
+// SeriesOf returns a function that begins the series of the attempts of all types. Each worker
+// calls it, because any may be the first to see what becomes of their jobs. It costs one command in
+// each partition.
 func SeriesOf(all *jobstores.Stores, recorder *telemetry.Recorder) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return cmp.Or(all.Each(func(_ int, st *jobstore.Store) error {
 			names, err := st.TypeNames(ctx)
 			for _, name := range names {
-				recorder.JobType(name)
+				for _, outcome := range []string{telemetry.Held, "accepted", "succeeded", "failed"} {
+					recorder.Count(telemetry.JobAttempts, 0, name, outcome)
+				}
+				recorder.Count(telemetry.LostJobAttempts, 0, name)
 			}
 			return err
 		})...)

@@ -21,7 +21,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/worker"
 )
 
@@ -106,14 +105,14 @@ type shop struct {
 	*jobstoretest.Shop
 	config  runner.Config
 	log     *rdbtest.Buffer
-	metrics *metrics.Registry
+	metrics *telemetry.Registry
 }
 
 // newShop makes a shop whose jobs go to a service, as a rule.
 func newShop(t *testing.T, server *rdbtest.Server, downstream string) *shop {
 	s := &shop{
 		Shop: jobstoretest.NewShop(t, server, time.UnixMilli(1_700_000_000_000).UTC()),
-		log:  &rdbtest.Buffer{}, metrics: metrics.NewRegistry(),
+		log:  &rdbtest.Buffer{}, metrics: telemetry.NewRegistry(),
 	}
 	s.config = runner.Config{
 		Client: newClient(t), Downstream: newClient(t), DownstreamURL: downstream, Password: "s3cret",

@@ -38,10 +38,11 @@ func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Contex
 func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
 	telemetry.OutOfFiles(n.log, a.OutOfFiles, "connecting to a service")
 	if d.Result != jobstore.Unsent {
-		n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
+		n.recorder.Count(telemetry.JobAttempts, 1, string(n.run.Type), string(d.Result))
+		n.recorder.Took(telemetry.JobDuration, a.Duration, string(n.run.Type))
 	}
 	if status := d.ended(n.run); status != "" {
-		n.recorder.JobEnded(telemetry.Worker, string(n.run.Type), status)
+		n.recorder.Count(telemetry.EndedJobs, 1, string(n.run.Type), string(status), telemetry.Worker)
 	}
 	if n.span != nil {
 		failure := ""
@@ -112,10 +113,11 @@ func (r *Runner) Discarded(entry any) {
 	if ended.Status == jobs.Expired { // as its client wished
 		level, event = slog.LevelDebug, "a job has expired"
 	} else {
-		r.observer.recorder.JobAttemptLost(string(ended.Type))
+		r.observer.recorder.Count(telemetry.LostJobAttempts, 1, string(ended.Type))
+		r.observer.recorder.Count(telemetry.JobOutcomes, 1, string(ended.Type), telemetry.Lost)
 	}
 	if ended.Status.IsArchived() {
-		r.observer.recorder.JobEnded(telemetry.Worker, string(ended.Type), ended.Status)
+		r.observer.recorder.Count(telemetry.EndedJobs, 1, string(ended.Type), string(ended.Status), telemetry.Worker)
 	}
 	log := telemetry.Often(r.observer.log, string(ended.Type))
 	log.LogAttrs(context.Background(), level, event, slog.String("job_type", string(ended.Type)),

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -173,7 +174,7 @@ func (n *Evaluation) ask(name string) (any, error) {
 	if attempt.Doubtful { // it changes nothing there
 		attempt = n.get(feed)
 	}
-	n.recorder.FeedAsked(n.machine.Name, name, attempt.Status)
+	n.recorder.Count(telemetry.Feeds, 1, string(n.machine.Name), name, strconv.Itoa(attempt.Status))
 	object, err := readFeed(attempt)
 	if err != nil {
 		n.FeedFailed = attempt.Failure() == bus.EndpointFailure

@@ -22,7 +22,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 // Start is what the clock shows at first: a Tuesday in winter, 22:13:20 UTC.
@@ -50,7 +49,7 @@ type Fixture struct {
 	Log  *rdbtest.Buffer
 	// Recorder is the runner's, and Metrics what it counts.
 	Recorder *telemetry.Recorder
-	Metrics  *metrics.Registry
+	Metrics  *telemetry.Registry
 	// Now is what the clock shows.
 	Now time.Time
 
@@ -64,7 +63,7 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 	}, time.Now)
 	t.Cleanup(client.Close)
 	f := Beside(t, rdb.Partitions{server.Open(t).Partition(Namespace)}, client)
-	f.Server, f.Keys, f.Metrics = server, labelstore.Keys{Namespace: Namespace}, metrics.NewRegistry()
+	f.Server, f.Keys, f.Metrics = server, labelstore.Keys{Namespace: Namespace}, telemetry.NewRegistry()
 	f.Recorder = telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
 	f.Configure(func(c *runner.Config) { c.Recorder = f.Recorder })
 	return f

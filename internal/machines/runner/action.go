@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"time"
 
 	"routemaster/internal/bus"
@@ -51,7 +52,9 @@ func (r *Runner) act(
 func (r *Runner) call(ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit) outbound.Attempt {
 	ctx, span := r.config.Tracer.StartFrom(ctx, []string{visit.Traceparent}, "webhook")
 	attempt := r.send(ctx, m, state.Action, &visit.Label)
-	r.config.Recorder.WebhookCalled(m.Name, state.Name, attempt.Status, attempt.Duration)
+	machine, of := string(m.Name), string(state.Name)
+	r.config.Recorder.Count(telemetry.Webhooks, 1, machine, of, strconv.Itoa(attempt.Status))
+	r.config.Recorder.Took(telemetry.WebhookDuration, attempt.Duration, machine, of)
 	if span != nil {
 		failure := ""
 		if attempt.Err != nil {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"routemaster/internal/machines/labelstore"
@@ -12,7 +13,11 @@ import (
 // observe counts what a step came to, and writes it into the log: what went as it should at the
 // level debug, and the rest as warnings. Neither metadata nor headers are logged.
 func (r *Runner) observe(visit *labelstore.Visit, result labelstore.Result, retryAfter time.Duration) {
-	r.config.Recorder.LabelStep(visit.Machine, visit.State, string(result.Outcome))
+	outcome := string(result.Outcome)
+	r.config.Recorder.Count(telemetry.LabelSteps, 1, string(visit.Machine), string(visit.State), outcome)
+	if slices.Contains(telemetry.BusOutcomes, outcome) {
+		r.config.Recorder.Count(telemetry.BusLabelSteps, 1, string(visit.Machine), outcome)
+	}
 	level, event := slog.LevelWarn, ""
 	switch result.Outcome {
 	case labelstore.Failed:
@@ -29,7 +34,7 @@ func (r *Runner) observe(visit *labelstore.Visit, result labelstore.Result, retr
 	if !r.log.Enabled(context.Background(), level) {
 		return
 	}
-	fields := append(visit.LogAttrs(), slog.String("outcome", string(result.Outcome)))
+	fields := append(visit.LogAttrs(), slog.String("outcome", outcome))
 	if result.To != "" {
 		fields = append(fields, slog.String("to", string(result.To)))
 	}

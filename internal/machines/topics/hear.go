@@ -74,7 +74,7 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 		for i := range events {
 			found, unusable := m.ChangesOf(&events[i])
 			for range unusable {
-				c.Recorder.EventHeard(m.Name, events[i].Topic, telemetry.EventUnusable)
+				c.heard(m.Name, events[i].Topic, eventUnusable)
 			}
 			for name, change := range found {
 				id := labelID{m.Name, name}
@@ -147,16 +147,16 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 		if again != nil {
 			return again
 		}
-		c.Recorder.EventHeard(id.machine, change.Event.Topic, outcome)
+		c.heard(id.machine, change.Event.Topic, outcome)
 		log := telemetry.Often(c.Log, string(id.machine)+" "+string(change.Event.Topic))
 		fields := []any{"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome}
 		switch outcome {
-		case telemetry.EventPaused:
+		case eventPaused:
 			again := bus.Command("label retry", string(id.machine), string(id.label)) + " has it go on"
 			log.Warn("paused a label, as machines set off one another through topics", append(fields, "hops", change.Hops, "hint", again)...)
-		case telemetry.EventFull:
+		case eventFull:
 			log.Warn("dropped an event, as the account is full of the client that has made its label, or would", append(fields, "error", err)...)
-		case telemetry.EventDamaged:
+		case eventDamaged:
 			// No other time would be better, and nothing passes a batch that fails.
 			log.Error("dropped an event, as the record of its label is damaged; `rtm doctor` shows how", append(fields, "error", err)...)
 		default:
@@ -184,26 +184,26 @@ func (c *Client) hopsOf(ctx context.Context, d *machines.Definitions, e *machine
 }
 
 // outcomeOf says what became of an event. It fails with what may be otherwise another time.
-func outcomeOf(label machines.Label, err error) (telemetry.EventOutcome, error) {
+func outcomeOf(label machines.Label, err error) (eventOutcome, error) {
 	_, invalid := errors.AsType[*bus.Invalid](err)
 	_, full := errors.AsType[*account.FullError](err)
 	switch {
 	case err == nil && label.Version == 0:
-		return telemetry.EventCreated, nil
+		return eventCreated, nil
 	case err == nil && label.ErroredReason == machines.ReasonHops:
-		return telemetry.EventPaused, nil
+		return eventPaused, nil
 	case err == nil:
-		return telemetry.EventChanged, nil
+		return eventChanged, nil
 	case errors.Is(err, machines.ErrUnknownLabel), errors.Is(err, machines.ErrUnknownMachine):
-		return telemetry.EventUnknown, nil
+		return eventUnknown, nil
 	case errors.Is(err, machines.ErrLabelDeleted):
-		return telemetry.EventDeleted, nil
+		return eventDeleted, nil
 	case full:
-		return telemetry.EventFull, nil
+		return eventFull, nil
 	case invalid:
-		return telemetry.EventInvalid, nil
+		return eventInvalid, nil
 	case rdb.IsWrongType(err):
-		return telemetry.EventDamaged, nil
+		return eventDamaged, nil
 	}
 	return "", err
 }

@@ -74,7 +74,7 @@ func (c *Client) publish(ctx context.Context, s *labelstore.OutboxSlice) error {
 	_, invalid := errors.AsType[*bus.Invalid](err)
 	switch {
 	case err == nil:
-		c.Recorder.MovesPublished(s.Machine, len(s.Moves))
+		c.Recorder.Count(telemetry.PublishedMoves, len(s.Moves), string(s.Machine))
 		return nil
 	case len(s.Moves) > 1 && (invalid || errors.Is(err, bus.ErrTooManyBatches)):
 		half := len(s.Moves) / 2
@@ -83,7 +83,7 @@ func (c *Client) publish(ctx context.Context, s *labelstore.OutboxSlice) error {
 		}
 		return c.publish(ctx, s.Part(half, len(s.Moves)))
 	case invalid:
-		c.Recorder.MovesDropped(s.Machine, 1)
+		c.Recorder.Count(telemetry.DroppedMoves, 1, string(s.Machine))
 		telemetry.Often(c.Log, string(s.Machine)).Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
 		return nil
 	case errors.Is(err, errNoClient) || errors.Is(err, bus.ErrTopicClaimed):
@@ -105,7 +105,7 @@ func (c *Client) republish(ctx context.Context, s *labelstore.OutboxSlice, faile
 	}
 	if m == nil || m.Publish == nil {
 		c.Log.Error("dropped moves of labels, as their machine does not publish any more", "machine", s.Machine, "moves", len(s.Moves), "error", failed)
-		c.Recorder.MovesDropped(s.Machine, len(s.Moves))
+		c.Recorder.Count(telemetry.DroppedMoves, len(s.Moves), string(s.Machine))
 		return nil
 	}
 	now := labelstore.OutboxSlice{Machine: s.Machine, Partition: s.Partition, First: s.First}

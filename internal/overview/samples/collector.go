@@ -25,8 +25,8 @@ const readTimeout = 500 * time.Millisecond
 // Config says of which bus samples are taken.
 type Config struct {
 	Stores   *stores.Stores
-	JobTypes telemetry.JobTypes
-	Machines telemetry.Machines
+	JobTypes JobTypes
+	Machines Machines
 	// Memory gives the marks of autodrop.
 	Memory bus.MemoryLimits
 	// ScalingDeadline is how soon a delivery must be due to count as due.

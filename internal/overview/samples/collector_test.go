@@ -44,7 +44,7 @@ func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
 func (f *fixture) collectorOf(all ...*store.Store) *Collector {
 	c := NewCollector(Config{
 		Stores: stores.New(all...),
-		JobTypes: telemetry.JobTypes{
+		JobTypes: JobTypes{
 			Count: func(context.Context) ([]jobs.CountedType, error) {
 				return []jobs.CountedType{{
 					Type:   jobs.Type{Name: "mail", Concurrency: 4, Paused: true},
@@ -53,7 +53,7 @@ func (f *fixture) collectorOf(all ...*store.Store) *Collector {
 			},
 			Counters: f.ReadCounters,
 		},
-		Machines: telemetry.Machines{
+		Machines: Machines{
 			Count: func(context.Context) ([]machines.Count, error) {
 				return []machines.Count{{
 					Machine: "trial", Errored: 1, Unpublished: 2,
@@ -89,9 +89,9 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 		require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{
 			dropped("alice"): 5, deliveries("alice", telemetry.Success): 6, deliveries("alice", telemetry.Failure): 7,
 			unreadable: 8, scrubbed: 9, took("alice"): 15, waited("alice"): 16,
-			telemetry.EndedJobs("mail", jobs.Failed)[0]: 10, telemetry.EndedJobs("mail", jobs.Failed)[1]: 11,
-			telemetry.LabelSteps("trial", "moved"): 12, telemetry.LabelSteps("trial", "failed"): 13,
-			telemetry.LabelSteps("trial", "errored"): 14,
+			telemetry.EndedJobs.Bus("mail", "failed", "web"): 10, telemetry.EndedJobs.Bus("mail", "failed", "worker"): 11,
+			telemetry.BusLabelSteps.Bus("trial", "moved"): 12, telemetry.BusLabelSteps.Bus("trial", "failed"): 13,
+			telemetry.BusLabelSteps.Bus("trial", "errored"): 14,
 		}))
 		heartbeat := NewHeartbeat(f.Partition, overview.Process{Kind: "worker", Version: "v1", Threads: 8}, func(p *overview.Process) { p.Busy = 3 }, hostclock.New(time.Now, nil))
 		require.NoError(t, heartbeat.Beat(ctx))

@@ -13,8 +13,8 @@ import (
 
 // The counters of the whole bus.
 var (
-	unreadable = bus.NewCounter(telemetry.UnreadableEventsCounter)
-	scrubbed   = bus.NewCounter(telemetry.ScrubbedWorkersCounter)
+	unreadable = telemetry.UnreadableEvents.Bus()
+	scrubbed   = telemetry.ScrubbedWorkers.Bus()
 )
 
 // errCounters is that the key of the counters is not of its type.
@@ -73,18 +73,14 @@ func (c *Collector) readCounters(ctx context.Context, s *draft) error {
 	return nil
 }
 
-func dropped(subscriber string) bus.Counter {
-	return bus.NewCounter(telemetry.DroppedEventsCounter, telemetry.QueueTag(bus.ClientName(subscriber)))
-}
+func dropped(subscriber string) bus.Counter { return telemetry.DroppedEvents.Bus(subscriber) }
 
-func deliveries(subscriber string, status telemetry.Status) bus.Counter {
-	return bus.NewCounter(telemetry.DeliveriesCounter, telemetry.QueueTag(bus.ClientName(subscriber)), telemetry.StatusTag(status))
+func deliveries(subscriber, status string) bus.Counter {
+	return telemetry.Deliveries.Bus(subscriber, status)
 }
 
 func took(subscriber string) bus.Counter {
-	return bus.NewCounter(telemetry.DeliveryTimeCounter, telemetry.QueueTag(bus.ClientName(subscriber)), telemetry.StatusTag(telemetry.Success))
+	return telemetry.DeliveryTime.Bus(subscriber, telemetry.Success)
 }
 
-func waited(subscriber string) bus.Counter {
-	return bus.NewCounter(telemetry.LatencyCounter, telemetry.QueueTag(bus.ClientName(subscriber)))
-}
+func waited(subscriber string) bus.Counter { return telemetry.LastLatency.Bus(subscriber) }

@@ -11,7 +11,6 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stats"
-	"routemaster/internal/telemetry"
 )
 
 // draft is a sample that is being taken. It has what its subscribers are made from.
@@ -160,7 +159,7 @@ func isFuller(a, b overview.Memory) bool {
 // partitions: it is one of them.
 func (d *draft) addSubscribers() {
 	d.Subscribers = make([]overview.SubscriberState, 0, len(d.backlogs))
-	for b, parts := range telemetry.ByClient(d.backlogs) {
+	for b, parts := range stats.ByClient(d.backlogs) {
 		if !b.Subscribed {
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -133,7 +132,7 @@ func TestJobsFailBeforeALook(t *testing.T) {
 		f.at = now.Add(-45 * time.Second)
 		live.Figures(ctx)
 		require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{
-			telemetry.EndedJobs("mail", jobs.Failed)[0]: 1, telemetry.EndedJobs("mail", jobs.Expired)[0]: 1,
+			telemetry.EndedJobs.Bus("mail", "failed", "web"): 1, telemetry.EndedJobs.Bus("mail", "expired", "web"): 1,
 		}))
 		f.at = now
 		found := map[string]string{}

@@ -17,10 +17,10 @@ const (
 // replaced are the names of its counters that come of one of ours, by the values of our tags
 // besides the job type. {type} stands for that.
 var replaced = map[string]map[string][]string{
-	telemetry.EnqueuedJobsCounter: {
+	telemetry.EnqueuedJobs.Counter: {
 		"": {Server + "enqueue.success", Server + "enqueue.{type}.success"},
 	},
-	telemetry.JobRequestsCounter: {
+	telemetry.JobRequests.Counter: {
 		"create created":   {Server + "type.create.success"},
 		"enqueue archived": {Server + "enqueue.error.already_archived"},
 		"get queued":       {Server + "job.get.queued.success"},
@@ -31,7 +31,7 @@ var replaced = map[string]map[string][]string{
 		"report repeated":  {Server + "status_callback.duplicate"},
 		"report stale":     {Server + "status_callback.failed_decrement"},
 	},
-	telemetry.JobAttemptsCounter: {
+	telemetry.JobAttempts.Counter: {
 		"accepted":  append([]string{Dequeuer + "post_job.{type}.accepted"}, dequeued...),
 		"succeeded": append([]string{Dequeuer + "post_job.{type}.accepted"}, dequeued...),
 		"failed":    append([]string{Dequeuer + "dequeue.post_job.error"}, dequeued...),
@@ -39,7 +39,7 @@ var replaced = map[string]map[string][]string{
 		"lost":      {Dequeuer + "wait_for_job.{type}.timeout", Dequeuer + "wait_for_job.{type}.failed"},
 		"retried":   {Dequeuer + "wait_for_job.{type}.attempt_count_decremented"},
 	},
-	telemetry.EndedJobsCounter: {
+	telemetry.EndedJobs.Counter: {
 		"web succeeded":    append(archived(Server, "success"), awaited...),
 		"web failed":       append(archived(Server, "failed"), awaited...),
 		"worker succeeded": archived(Dequeuer, "success"),
@@ -70,7 +70,7 @@ func Replaced(counts map[bus.Counter]int64) (measures []Measure) {
 		var job string
 		var values []string
 		for _, tag := range c.All() {
-			if tag.Name == telemetry.JobTypeTag {
+			if tag.Name == telemetry.JobType {
 				job = tag.Value
 			} else {
 				values = append(values, tag.Value)

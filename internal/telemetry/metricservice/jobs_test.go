@@ -13,19 +13,19 @@ import (
 func TestWhatTheReplacedServiceCounted(t *testing.T) {
 	tag := func(name, value string) bus.Tag { return bus.Tag{Name: name, Value: value} }
 	attempts := func(job, outcome string) bus.Counter {
-		return bus.NewCounter(telemetry.JobAttemptsCounter, tag("job_type", job), tag("outcome", outcome))
+		return bus.NewCounter(telemetry.JobAttempts.Counter, tag("job_type", job), tag("outcome", outcome))
 	}
-	web, worker := telemetry.EndedJobs("ship", "succeeded")[0], telemetry.EndedJobs("pay", "failed")[1]
+	ended := telemetry.EndedJobs.Bus
 	got := map[string]int64{}
 	for _, m := range metricservice.Replaced(map[bus.Counter]int64{
-		web: 5, worker: 1, telemetry.EndedJobs("pay", "expired")[1]: 1,
+		ended("ship", "succeeded", "web"): 5, ended("pay", "failed", "worker"): 1, ended("pay", "expired", "worker"): 1,
 		attempts("ship", "accepted"): 4, attempts("ship", "succeeded"): 2, attempts("pay", "failed"): 1,
 		attempts("ship", "held"): 3, attempts("pay", "lost"): 7, attempts("pay", "retried"): 8,
-		bus.NewCounter(telemetry.EnqueuedJobsCounter, tag("job_type", "ship")):                         6,
-		bus.NewCounter(telemetry.EnqueuedJobsCounter, tag("job_type", "pay")):                          1,
-		bus.NewCounter(telemetry.JobRequestsCounter, tag("request", "report"), tag("result", "stale")): 9,
-		bus.NewCounter(telemetry.EnqueuedJobsCounter, tag("job_type", "Mail:daily")):                   1,
-		bus.NewCounter("events.published", tag("topic", "widgets")):                                    1,
+		bus.NewCounter(telemetry.EnqueuedJobs.Counter, tag("job_type", "ship")):                         6,
+		bus.NewCounter(telemetry.EnqueuedJobs.Counter, tag("job_type", "pay")):                          1,
+		bus.NewCounter(telemetry.JobRequests.Counter, tag("request", "report"), tag("result", "stale")): 9,
+		bus.NewCounter(telemetry.EnqueuedJobs.Counter, tag("job_type", "Mail:daily")):                   1,
+		bus.NewCounter("events.published", tag("topic", "widgets")):                                     1,
 	}) {
 		assert.True(t, m.Verbatim && !m.Gauge)
 		assert.NotContains(t, got, m.Name, "it is sent twice")

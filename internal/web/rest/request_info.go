@@ -1,12 +1,14 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"routemaster/internal/telemetry"
@@ -105,13 +107,14 @@ func (s *Service) Observe(next http.Handler) http.Handler {
 // may contain a token: the router notes it in the request, so that this must be the one it got.
 func (s *Service) observed(r *http.Request, info *requestInfo, span *telemetry.Span, start time.Time) {
 	took, status := time.Since(start), info.response.status
-	counted := telemetry.HTTPRequest{
-		Method: r.Method, Route: routeOf(r), Status: status, Credentials: r.Header["Authorization"] != nil, Duration: took,
-	}
+	answered := status
 	if status == 0 && r.Context().Err() == nil {
-		counted.Status = http.StatusOK
+		answered = http.StatusOK
 	}
-	s.Recorder.Requested(counted)
+	route, method := cmp.Or(routeOf(r), noRoute), knownMethod(r.Method)
+	s.Recorder.Count(telemetry.HTTPRequests, 1, route, method, statusClasses[min(max(answered/100, 0), len(statusClasses)-1)])
+	s.Recorder.Took(telemetry.HTTPDuration, took, route, method)
+	s.Refusals.count(r, answered)
 	if span == nil && !s.Log.Enabled(r.Context(), slog.LevelDebug) {
 		return
 	}
@@ -166,4 +169,36 @@ func isVisible(text string, maxLen int) bool {
 		visible = text[i] > ' ' && text[i] < 0x7f
 	}
 	return visible
+}
+
+// noRoute is the route of requests that match none: their paths may have secrets.
+const noRoute = "(none)"
+
+// statusClasses are the values of the label status, by the first digit of a status. Without an
+// answer, because the client has left, it is the first.
+var statusClasses = [6]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
+
+// knownMethod returns a method of HTTP, or one for what clients have made up.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return telemetry.Other
+}
+
+// Refusals counts what this process has refused.
+type Refusals struct {
+	// Credentials are answers of 401 to requests that had some, Requests are answers of 429.
+	Credentials, Requests atomic.Int64
+}
+
+func (f *Refusals) count(r *http.Request, status int) {
+	switch {
+	case f == nil:
+	case status == http.StatusUnauthorized && r.Header["Authorization"] != nil:
+		f.Credentials.Add(1)
+	case status == http.StatusTooManyRequests:
+		f.Requests.Add(1)
+	}
 }

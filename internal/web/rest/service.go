@@ -22,6 +22,8 @@ type Service struct {
 	Tracer *telemetry.Tracer
 	// Recorder, if given, counts the requests.
 	Recorder *telemetry.Recorder
+	// Refusals, if given, counts what is refused.
+	Refusals *Refusals
 	// Activity keeps the changes that root makes, or somebody in the console.
 	Activity *activity.Log
 	Now      func() time.Time

@@ -32,7 +32,6 @@ import (
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
@@ -83,10 +82,10 @@ func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	config.Machines = web.MachinesConfig{Labels: labelstores.New(all.Partitions()), Client: feeds}
 	collector := samples.NewCollector(samples.Config{
 		Stores: all,
-		JobTypes: telemetry.JobTypes{
+		JobTypes: samples.JobTypes{
 			Count: func(context.Context) ([]typesOfJobs.CountedType, error) { return nil, nil },
 		},
-		Machines: telemetry.Machines{Count: config.Machines.Labels.CountAll, Counters: stats.Of(st).ReadCounters},
+		Machines: samples.Machines{Count: config.Machines.Labels.CountAll, Counters: stats.Of(st).ReadCounters},
 	}, time.Now)
 	config.Live = samples.NewLive(collector)
 	config.Jobs.Processes = func(ctx context.Context) ([]overview.Process, error) {
@@ -104,7 +103,7 @@ func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	now := func() time.Time { return a.Clock().Add(a.Ahead) }
 	a.Worker = storetest.NewWorker(all, now)
 	log := slog.New(slog.NewTextHandler(a.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a.Server = web.New(config, all, ingest.New(all, ingest.Options{}), metrics.NewRegistry().Handler(), log, now)
+	a.Server = web.New(config, all, ingest.New(all, ingest.Options{}), telemetry.NewRegistry().Handler(), log, now)
 	a.Handler = a.Server.Handler()
 	require.NoError(t, all.PutToken(t.Context(), Alice, "alice"))
 	require.NoError(t, all.PutToken(t.Context(), Bob, "bob"))

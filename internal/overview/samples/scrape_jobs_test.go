@@ -1,4 +1,4 @@
-package metrics_test
+package samples_test
 
 import (
 	"context"
@@ -12,17 +12,18 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/overview/samples"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 func TestJobTypesAreScraped(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	invoices, labels := jobs.Type{Name: "invoices", Concurrency: 2}, jobs.Type{Name: "labels", Concurrency: 5, Paused: true}
-	ended := telemetry.EndedJobs("invoices", jobs.Failed)
 	reads := 0
-	registry := metrics.NewRegistry()
-	registry.AddJobs(telemetry.JobTypes{
+	config := busOf(storetest.Open(t, rdbtest.Embedded(t)))
+	config.JobTypes = samples.JobTypes{
 		Count: func(context.Context) ([]jobs.CountedType, error) {
 			reads++
 			return []jobs.CountedType{
@@ -33,9 +34,12 @@ func TestJobTypesAreScraped(t *testing.T) {
 		},
 		Counters: func(_ context.Context, asked []bus.Counter) (map[bus.Counter]int64, error) {
 			assert.Len(t, asked, 3*2*len(jobs.Archived))
-			return map[bus.Counter]int64{ended[0]: 3, ended[1]: 4}, nil
+			return map[bus.Counter]int64{
+				telemetry.EndedJobs.Bus("invoices", "failed", "web"): 3, telemetry.EndedJobs.Bus("invoices", "failed", "worker"): 4,
+			}, nil
 		},
-	}, func() time.Time { return now })
+	}
+	registry := scraped(config, func() time.Time { return now })
 	text := page(t, registry)
 	for _, line := range []string{
 		`job_type_queued{job_type="invoices"} 7`, `job_type_waiting{job_type="invoices"} 3`, `job_type_in_progress{job_type="invoices"} 2`,
@@ -54,9 +58,7 @@ func TestJobTypesAreScraped(t *testing.T) {
 }
 
 func TestJobTypesAreMissingWhileRedisIsUnavailable(t *testing.T) {
-	registry := metrics.NewRegistry()
-	registry.AddJobs(telemetry.JobTypes{
-		Count: func(context.Context) ([]jobs.CountedType, error) { return nil, bus.ErrUnavailable },
-	}, time.Now)
-	assert.NotContains(t, page(t, registry), "routemaster_job_type")
+	config := busOf(storetest.Open(t, rdbtest.Embedded(t)))
+	config.JobTypes.Count = func(context.Context) ([]jobs.CountedType, error) { return nil, bus.ErrUnavailable }
+	assert.NotContains(t, page(t, scraped(config, time.Now)), "routemaster_job_type")
 }

@@ -1,4 +1,4 @@
-package telemetry
+package samples
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
+	"routemaster/internal/telemetry"
 )
 
 // JobTypes reads the state of job types.
@@ -31,7 +32,7 @@ func (j JobTypes) Read(ctx context.Context) ([]JobType, error) {
 	var counters []bus.Counter
 	for _, t := range counted {
 		for _, status := range jobs.Archived {
-			counters = append(counters, EndedJobs(string(t.Name), status)...)
+			counters = append(counters, endedJobs(string(t.Name), status)...)
 		}
 	}
 	counts, err := j.Counters(ctx, counters)
@@ -42,12 +43,20 @@ func (j JobTypes) Read(ctx context.Context) ([]JobType, error) {
 	for i, t := range counted {
 		types[i] = JobType{t, map[jobs.Status]int64{}}
 		for _, status := range jobs.Archived {
-			for _, c := range EndedJobs(string(t.Name), status) {
+			for _, c := range endedJobs(string(t.Name), status) {
 				types[i].Ended[status] += counts[c]
 			}
 		}
 	}
 	return types, nil
+}
+
+// endedJobs are the counters of the jobs of a type that ended with a status: their sum is how many.
+func endedJobs(name string, status jobs.Status) []bus.Counter {
+	return []bus.Counter{
+		telemetry.EndedJobs.Bus(name, string(status), telemetry.Web),
+		telemetry.EndedJobs.Bus(name, string(status), telemetry.Worker),
+	}
 }
 
 // Machines reads the state of state machines.
@@ -58,8 +67,8 @@ type Machines struct {
 	Counters func(context.Context, []bus.Counter) (map[bus.Counter]int64, error)
 }
 
-// Machine is how many labels of a machine there are and, by the outcomes of [BusOutcomes], what
-// workers ever did for them.
+// Machine is how many labels of a machine there are and, by the outcomes of
+// [telemetry.BusOutcomes], what workers ever did for them.
 type Machine struct {
 	machines.Count
 	Steps map[string]int64
@@ -73,8 +82,8 @@ func (m Machines) Read(ctx context.Context) ([]Machine, error) {
 	}
 	var counters []bus.Counter
 	for _, count := range counted {
-		for _, outcome := range BusOutcomes {
-			counters = append(counters, LabelSteps(count.Machine, outcome))
+		for _, outcome := range telemetry.BusOutcomes {
+			counters = append(counters, telemetry.BusLabelSteps.Bus(string(count.Machine), outcome))
 		}
 	}
 	steps, err := m.Counters(ctx, counters)
@@ -84,8 +93,8 @@ func (m Machines) Read(ctx context.Context) ([]Machine, error) {
 	all := make([]Machine, len(counted))
 	for i, count := range counted {
 		all[i] = Machine{count, map[string]int64{}}
-		for _, outcome := range BusOutcomes {
-			all[i].Steps[outcome] = steps[LabelSteps(count.Machine, outcome)]
+		for _, outcome := range telemetry.BusOutcomes {
+			all[i].Steps[outcome] = steps[telemetry.BusLabelSteps.Bus(string(count.Machine), outcome)]
 		}
 	}
 	return all, nil

@@ -1,7 +1,7 @@
-package metrics_test
+package samples_test
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -14,21 +14,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/machines"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+// busOf is a bus without jobs and machines.
+func busOf(all ...*store.Store) samples.Config {
+	return samples.Config{
+		Stores:   stores.New(all...),
+		JobTypes: samples.JobTypes{Count: func(context.Context) ([]jobs.CountedType, error) { return nil, nil }},
+		Machines: samples.Machines{Count: func(context.Context) ([]machines.Count, error) { return nil, nil }},
+	}
+}
+
+// scraped returns the metrics of a process that has opened a bus.
+func scraped(config samples.Config, now func() time.Time) *telemetry.Registry {
+	registry := telemetry.NewRegistry()
+	samples.NewScraper(registry).Open(config, now)
+	return registry
+}
 
 // page reads the metrics.
-func page(t testing.TB, r *metrics.Registry) string {
+func page(t testing.TB, r *telemetry.Registry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
@@ -42,9 +57,7 @@ func page(t testing.TB, r *metrics.Registry) string {
 func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		registry := metrics.NewRegistry()
-		registry.AddBus(stores.New(st), metrics.BusOptions{}, now)
-		text = page(t, registry)
+		text = page(t, scraped(busOf(st), now))
 		return strings.Contains(text, "\nroutemaster_redis_up 1\n")
 	}, 30*time.Second, time.Millisecond, "there is nothing of Redis")
 	return text
@@ -83,7 +96,7 @@ func TestAScrapeIsFast(t *testing.T) {
 			counted[bus.NewCounter(name, queue, bus.Tag{Name: "status", Value: "failure"})] = 45
 		}
 	}
-	require.NoError(t, stats.Of(st).AddCounters(ctx, counted))
+	require.NoError(t, st.AddCounters(ctx, counted))
 	text := shown(t, st, time.Now)
 	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_queued_events{"))
 	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_oldest_event_age_seconds{"))
@@ -164,11 +177,13 @@ func TestCountersOfTheBusAreScraped(t *testing.T) {
 		}
 
 		for range 2 { // two processes
-			r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
-			r.Delivered(&store.Delivery{Client: "shop"}, 3, time.Now(), time.Second, nil)
-			r.Delivered(&store.Delivery{Client: nameless}, 5, time.Now(), time.Second, errors.New("no"))
-			r.Delivered(&store.Delivery{Client: "unknown"}, 5, time.Now(), time.Second, nil)
-			r.Dropped("gone", 7)
+			r := telemetry.NewRecorder(telemetry.NewRegistry(), st, slog.New(slog.DiscardHandler))
+			r.Count(telemetry.Deliveries, 1, "shop", telemetry.Success)
+			r.Count(telemetry.DeliveredEvents, 3, "shop", telemetry.Success)
+			r.Count(telemetry.Deliveries, 1, string(nameless), telemetry.Failure)
+			r.Count(telemetry.DeliveredEvents, 5, string(nameless), telemetry.Failure)
+			r.Count(telemetry.Deliveries, 1, "unknown", telemetry.Success)
+			r.Count(telemetry.DroppedEvents, 7, "gone")
 			r.Flush(ctx)
 		}
 		text = scrape()
@@ -206,14 +221,17 @@ func TestHistoriesAreShown(t *testing.T) {
 	assert.Contains(t, text, `routemaster_history_bytes{topic="widgets"} 7`+"\n")
 	assert.Equal(t, 1, strings.Count(text, "\nroutemaster_history_events{"))
 
-	var many []stats.HistorySize
+	all := map[string]any{}
 	for i := range 2003 {
-		many = append(many, stats.HistorySize{Topic: bus.TopicName(fmt.Sprint(i)), Events: 1, Bytes: 2})
+		all[fmt.Sprint("/topic-", i)] = 1
 	}
-	named := telemetry.ByTopic(many)
-	assert.Len(t, named, 2001)
-	assert.EqualValues(t, 3, named["(other)"].Events)
-	assert.EqualValues(t, 6, named["(other)"].Bytes)
+	require.NoError(t, server.Raw.HSet(ctx, "plans", all).Err())
+	for topic := range all {
+		require.NoError(t, server.Raw.HSet(ctx, "history:limits:"+topic[1:], "size", 2).Err())
+	}
+	text = shown(t, st, time.Now)
+	assert.Equal(t, 2001, strings.Count(text, "\nroutemaster_history_events{"))
+	assert.Contains(t, text, `routemaster_history_bytes{topic="(other)"}`)
 }
 
 // TestAScrapeOfPartitions has three, each on a Redis of its own, of which one hangs.
@@ -242,9 +260,9 @@ func TestAScrapeOfPartitions(t *testing.T) {
 	shown := func(until string) (text string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			registry := metrics.NewRegistry()
-			registry.AddBus(b, metrics.BusOptions{}, func() time.Time { return now.Add(3 * time.Second) })
-			text = page(t, registry)
+			config := busOf()
+			config.Stores = b
+			text = page(t, scraped(config, func() time.Time { return now.Add(3 * time.Second) }))
 			return strings.Contains(text, until)
 		}, 30*time.Second, time.Millisecond, until)
 		return text

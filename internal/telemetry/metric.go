@@ -1,0 +1,217 @@
+package telemetry
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"routemaster/internal/bus"
+)
+
+// Namespace is the first part of the name of every Prometheus metric of ours.
+const Namespace = "routemaster"
+
+// Metric is what a [Recorder] counts or observes: a Prometheus metric of the process, a counter of
+// the whole bus, or both.
+type Metric struct {
+	// Name is that of the Prometheus metric, without the namespace, and Help its text. Without a
+	// name there is none.
+	Name, Help string
+	// Counter is the name of the counter of the bus, which is kept in Redis. Without it there is
+	// none.
+	Counter string
+	// Labels are the names of the labels: the Prometheus metric has the first ones, as many as Shown
+	// says, the counter has all of them as tags.
+	Labels []string
+	Shown  int
+
+	kind    kind
+	buckets []float64
+	begins  []string // values of its only label that it has from the start
+	index   int      // among all metrics
+}
+
+// kind is the type of a Prometheus metric.
+type kind int
+
+const (
+	isCounter kind = iota
+	isGauge
+	isHistogram
+	isSummary
+)
+
+// all are the metrics of the tables, which fill it.
+var all []*Metric
+
+func add(m Metric) *Metric {
+	m.index = len(all)
+	all = append(all, &m)
+	return &m
+}
+
+// counter is a metric that both the process and the bus count; without the name of a counter only
+// the process does.
+func counter(counter, name, help string, labels ...string) *Metric {
+	return add(Metric{Counter: counter, Name: name, Help: help, Labels: labels, Shown: len(labels)})
+}
+
+// busCounter is one that only the bus counts.
+func busCounter(name string, tags ...string) *Metric { return add(Metric{Counter: name, Labels: tags}) }
+
+// but has the Prometheus metric show only the first labels.
+func (m *Metric) but(shown int) *Metric {
+	m.Shown = shown
+	return m
+}
+
+// from has the series of some values of its only label be there from the start.
+func (m *Metric) from(values ...string) *Metric {
+	m.begins = values
+	return m
+}
+
+func gauge(name, help string, labels ...string) *Metric {
+	return add(Metric{kind: isGauge, Name: name, Help: help, Labels: labels, Shown: len(labels)})
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *Metric {
+	return add(Metric{kind: isHistogram, buckets: buckets, Name: name, Help: help, Labels: labels, Shown: len(labels)})
+}
+
+// summary has no quantiles: it is for what has many series, where one for each bucket would be too
+// many.
+func summary(name, help string, labels ...string) *Metric {
+	return add(Metric{kind: isSummary, Name: name, Help: help, Labels: labels, Shown: len(labels)})
+}
+
+// ReadGauge is a gauge whose values [Registry.AddReader] reads.
+func ReadGauge(name, help string, labels ...string) *Metric {
+	return &Metric{kind: isGauge, Name: name, Help: help, Labels: labels}
+}
+
+// ReadCounter is a counter whose values [Registry.AddReader] reads.
+func ReadCounter(name, help string, labels ...string) *Metric {
+	return &Metric{Name: name, Help: help, Labels: labels}
+}
+
+// Bus names the metric's counter of the bus with the values of some labels.
+func (m *Metric) Bus(values ...string) bus.Counter {
+	tags := make([]bus.Tag, len(values), maxLabels)
+	for i, value := range values {
+		tags[i] = bus.Tag{Name: tagOf(m.Labels[i]), Value: value}
+	}
+	return bus.NewCounter(m.Counter, tags...)
+}
+
+// tagOf is the tag of the bus' counters that a label is. That of subscribers has the name that it
+// has in the Ruby original, where its value was their token, a secret: ours is their public name.
+func tagOf(label string) string {
+	if label == Subscriber {
+		return "queue"
+	}
+	return label
+}
+
+// MaxValues bounds the values of a metric's first label, because clients choose the names of
+// topics. Prometheus shows further values together, as Other.
+const (
+	MaxValues = 2000
+	Other     = "(other)"
+)
+
+// maxSeries bounds the series of a metric whose look-up is cached.
+const maxSeries = 10 * MaxValues
+
+// maxLabels is the most labels of a metric.
+const maxLabels = 3
+
+// family is what a recorder has of a metric.
+type family struct {
+	*Metric
+	counters  *prometheus.CounterVec
+	gauges    *prometheus.GaugeVec
+	observers prometheus.ObserverVec
+
+	mu     sync.RWMutex
+	series map[[maxLabels]string]*series // cached, because Prometheus' own look-up is slower
+	values map[string]struct{}           // of the first label
+}
+
+// series is a metric with values of its labels.
+type series struct {
+	counter  prometheus.Counter
+	gauge    prometheus.Gauge
+	observer prometheus.Observer
+	bus      bus.Counter
+}
+
+func newFamily(m *Metric, registry prometheus.Registerer) *family {
+	f := &family{Metric: m, series: map[[maxLabels]string]*series{}, values: map[string]struct{}{}}
+	if m.Name == "" {
+		return f
+	}
+	register, shown := promauto.With(registry), m.Labels[:m.Shown]
+	switch m.kind {
+	case isCounter:
+		f.counters = register.NewCounterVec(prometheus.CounterOpts{Namespace: Namespace, Name: m.Name, Help: m.Help}, shown)
+	case isGauge:
+		f.gauges = register.NewGaugeVec(prometheus.GaugeOpts{Namespace: Namespace, Name: m.Name, Help: m.Help}, shown)
+	case isHistogram:
+		f.observers = register.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: Namespace, Name: m.Name, Help: m.Help, Buckets: m.buckets,
+		}, shown)
+	case isSummary:
+		f.observers = register.NewSummaryVec(prometheus.SummaryOpts{Namespace: Namespace, Name: m.Name, Help: m.Help}, shown)
+	}
+	if m.Shown == 0 {
+		f.make([maxLabels]string{}) // it is 0 from the start
+	}
+	return f
+}
+
+// of returns the series of some values, which are as many as the labels.
+func (f *family) of(values []string) *series {
+	var key [maxLabels]string
+	copy(key[:], values)
+	f.mu.RLock()
+	s, ok := f.series[key]
+	f.mu.RUnlock()
+	if ok {
+		return s
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s, ok = f.series[key]; !ok {
+		s = f.make(key)
+		if len(f.series) < maxSeries {
+			f.series[key] = s
+		}
+	}
+	return s
+}
+
+// make makes a series; the caller holds mu.
+func (f *family) make(key [maxLabels]string) *series {
+	s, shown := &series{}, key
+	if f.Counter != "" {
+		s.bus = f.Bus(key[:len(f.Labels)]...)
+	}
+	if f.Shown > 0 {
+		if _, known := f.values[key[0]]; !known && len(f.values) >= MaxValues {
+			shown[0] = Other
+		} else {
+			f.values[key[0]] = struct{}{}
+		}
+	}
+	switch values := shown[:f.Shown]; {
+	case f.counters != nil:
+		s.counter = f.counters.WithLabelValues(values...)
+	case f.gauges != nil:
+		s.gauge = f.gauges.WithLabelValues(values...)
+	case f.observers != nil:
+		s.observer = f.observers.WithLabelValues(values...)
+	}
+	return s
+}

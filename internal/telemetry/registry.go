@@ -1,0 +1,108 @@
+package telemetry
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Registry holds the Prometheus metrics of one process.
+type Registry struct{ *prometheus.Registry }
+
+// NewRegistry makes a registry with the metrics of the Go runtime and of the process.
+func NewRegistry() *Registry {
+	r := &Registry{prometheus.NewRegistry()}
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// AddBuild adds which version of which program runs, as the labels of a series that is 1.
+func (r *Registry) AddBuild(program, version string) {
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: Namespace, Name: "build_info",
+		Help:        "1, with the version of this process.",
+		ConstLabels: prometheus.Labels{"program": program, "version": version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 }))
+}
+
+// AddGauge adds a gauge of the process. Each scrape calls a function for its value.
+func (r *Registry) AddGauge(name, help string, value func() float64) {
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: Namespace, Name: name, Help: help}, value))
+}
+
+// Send sends the value that a metric has, with values of its first labels.
+type Send func(m *Metric, value float64, values ...string)
+
+// readTTL is for how long what a scrape has read serves other scrapes, and readTimeout how long it
+// waits for that.
+const (
+	readTTL     = time.Second
+	readTimeout = 500 * time.Millisecond
+)
+
+// AddReader adds metrics that each scrape reads from elsewhere.
+func (r *Registry) AddReader(read func(context.Context, Send)) {
+	r.MustRegister(&reader{read: read, descs: map[shown]*prometheus.Desc{}})
+}
+
+// reader collects what a function reads.
+type reader struct {
+	read func(context.Context, Send)
+
+	mu     sync.Mutex // guards the fields below
+	readAt time.Time
+	found  []prometheus.Metric
+	descs  map[shown]*prometheus.Desc
+}
+
+// shown is a metric with some of its labels, whose description takes long to make.
+type shown struct {
+	metric *Metric
+	labels int
+}
+
+// Describe is part of [prometheus.Collector]. It describes nothing, since the labels of metrics
+// depend on whether the bus has several partitions.
+func (r *reader) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is part of [prometheus.Collector].
+func (r *reader) Collect(metrics chan<- prometheus.Metric) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.readAt.IsZero() || time.Since(r.readAt) >= readTTL {
+		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+		defer cancel()
+		r.found = nil
+		r.read(ctx, r.take)
+		r.readAt = time.Now()
+	}
+	for _, metric := range r.found {
+		metrics <- metric
+	}
+}
+
+// take takes in a value; the caller holds mu.
+func (r *reader) take(m *Metric, value float64, values ...string) {
+	desc := r.descs[shown{m, len(values)}]
+	if desc == nil {
+		desc = prometheus.NewDesc(prometheus.BuildFQName(Namespace, "", m.Name), m.Help, m.Labels[:len(values)], nil)
+		r.descs[shown{m, len(values)}] = desc
+	}
+	valueType := prometheus.GaugeValue
+	if m.kind == isCounter {
+		valueType = prometheus.CounterValue
+	}
+	r.found = append(r.found, prometheus.MustNewConstMetric(desc, valueType, value, values...))
+}
+
+// Handler serves the metrics as Prometheus text. While Redis is unavailable it serves those of the
+// process.
+func (r *Registry) Handler() http.Handler {
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
