@@ -20,6 +20,7 @@ import (
 // Monitor sends the bus's gauges and counters to a metric service.
 type Monitor struct {
 	stores  *stores.Stores
+	whole   *stats.Bus
 	stats   *stats.Stats // counters
 	limits  bus.MemoryLimits
 	service metricservice.Service
@@ -37,7 +38,7 @@ type Gauges func(context.Context) ([]metricservice.Measure, error)
 // NewMonitor makes a monitor. With a nil service its runs only log which keys are damaged.
 func NewMonitor(all *stores.Stores, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
 	now func() time.Time, gauges ...Gauges) *Monitor {
-	return &Monitor{stores: all, stats: stats.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
+	return &Monitor{stores: all, whole: stats.OfBus(all), stats: stats.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
 }
 
 // monitorTimeout bounds one run, because other housekeeping waits for it.
@@ -70,8 +71,8 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 }
 
 // look reads the state of the bus, and logs which keys are damaged by now.
-func (m *Monitor) look(ctx context.Context) (stores.Snapshot, error) {
-	snapshot, err := m.stores.Snapshot(ctx, m.now())
+func (m *Monitor) look(ctx context.Context) (stats.BusSnapshot, error) {
+	snapshot, err := m.whole.Snapshot(ctx, m.now())
 	if err != nil {
 		return snapshot, err
 	}
@@ -83,7 +84,7 @@ func (m *Monitor) look(ctx context.Context) (stores.Snapshot, error) {
 }
 
 // measure returns what is sent to the service.
-func (m *Monitor) measure(ctx context.Context, snapshot stores.Snapshot) ([]metricservice.Measure, error) {
+func (m *Monitor) measure(ctx context.Context, snapshot stats.BusSnapshot) ([]metricservice.Measure, error) {
 	measures := m.measureBus(snapshot)
 	for _, read := range m.gauges {
 		more, err := read(ctx)
@@ -108,7 +109,7 @@ func (m *Monitor) measure(ctx context.Context, snapshot stores.Snapshot) ([]metr
 	return measures, nil
 }
 
-func (m *Monitor) measureBus(snapshot stores.Snapshot) (measures []metricservice.Measure) {
+func (m *Monitor) measureBus(snapshot stats.BusSnapshot) (measures []metricservice.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
@@ -142,11 +143,11 @@ func (m *Monitor) measureBus(snapshot stores.Snapshot) (measures []metricservice
 	return measures
 }
 
-func nodeTag(node stores.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
+func nodeTag(node stats.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
 
 // counts returns the counters of the bus and Redis' processor time in ms. For a service that takes
 // increments it returns their growth since the last run of any worker's monitor.
-func (m *Monitor) counts(ctx context.Context, nodes []stores.Node) (map[bus.Counter]int64, error) {
+func (m *Monitor) counts(ctx context.Context, nodes []stats.Node) (map[bus.Counter]int64, error) {
 	counts, err := m.stats.Counters(ctx)
 	if err != nil {
 		return nil, err

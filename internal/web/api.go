@@ -91,6 +91,7 @@ type API struct {
 	*rest.Service
 	config     Config
 	stores     *stores.Stores
+	stats      *stats.Bus
 	ingest     *ingest.Ingest
 	tails      *livetail.Hub
 	queues     *queueHandlers
@@ -113,7 +114,7 @@ func New(
 		Activity: activity.New(first.Partition(), log),
 	}
 	return &API{
-		Service: service, config: config, stores: all, ingest: in, tails: livetail.New(all, log), metrics: metrics,
+		Service: service, config: config, stores: all, stats: stats.OfBus(all), ingest: in, tails: livetail.New(all, log), metrics: metrics,
 		queues:     newQueueHandlers(config.Queues, service, all),
 		subscriber: newSubscriberHandlers(config.Subscriber, service, all),
 		jobs:       newJobHandlers(config.Jobs, service, jobstores.New(all.Partitions())),

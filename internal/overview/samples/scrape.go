@@ -10,7 +10,6 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stats"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
 
@@ -112,7 +111,10 @@ func NewScraper(registry *telemetry.Registry) *Scraper {
 
 // Open has it read a bus.
 func (s *Scraper) Open(config Config, now func() time.Time) {
-	s.bus.Store(&scrape{Config: config, now: now, stats: stats.Of(config.Stores.First()), several: len(config.Stores.All()) > 1})
+	s.bus.Store(&scrape{
+		Config: config, now: now, all: stats.OfBus(config.Stores), stats: stats.Of(config.Stores.First()),
+		several: len(config.Stores.All()) > 1,
+	})
 }
 
 // partitionTimeout is how long a scrape waits for one of several partitions: less than for all of
@@ -123,6 +125,7 @@ const partitionTimeout = 400 * time.Millisecond
 type scrape struct {
 	Config
 	now     func() time.Time
+	all     *stats.Bus
 	stats   *stats.Stats // counters
 	several bool         // partitions
 }
@@ -133,7 +136,7 @@ func (s *scrape) readBus(ctx context.Context, send telemetry.Send) {
 	if s.several {
 		waiting, cancel = context.WithTimeout(ctx, partitionTimeout)
 	}
-	now, err := s.Stores.Snapshot(waiting, s.now().Add(s.ScalingDeadline))
+	now, err := s.all.Snapshot(waiting, s.now().Add(s.ScalingDeadline))
 	cancel()
 	var counts map[bus.Counter]int64
 	if err == nil {
@@ -178,7 +181,7 @@ func (s *scrape) readCounters(ctx context.Context, backlogs []stats.Backlog) (ma
 
 // sendRedis sends what is known of Redis, of each of its nodes if there are several, and of the
 // partitions there.
-func (s *scrape) sendRedis(send telemetry.Send, now stores.Snapshot, isUp bool) {
+func (s *scrape) sendRedis(send telemetry.Send, now stats.BusSnapshot, isUp bool) {
 	if !s.several {
 		s.sendNode(send, isUp, now.Memory)
 	}

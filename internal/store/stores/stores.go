@@ -24,7 +24,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stats"
 )
 
 // Stores are all of a bus. They are safe for concurrent use.
@@ -32,7 +31,6 @@ type Stores struct {
 	partitions rdb.Partitions
 	all        []*store.Store
 	relays     []*relays.Relays
-	stats      []*stats.Stats
 }
 
 // New is the top over some stores: one, or one for each partition in the order of their numbers.
@@ -41,7 +39,6 @@ func New(all ...*store.Store) *Stores {
 	for _, st := range all {
 		s.partitions = append(s.partitions, st.Partition())
 		s.relays = append(s.relays, relays.New(st))
-		s.stats = append(s.stats, stats.Of(st))
 	}
 	return s
 }

@@ -113,7 +113,7 @@ func TestADeletedTokenIsGoneEverywhere(t *testing.T) {
 			assert.Empty(t, name)
 		}
 		subscribers := 0
-		_, err = p.EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
+		_, err = stats.OfBus(p.Stores).EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
 			subscribers += len(some)
 			return nil
 		})

@@ -71,7 +71,7 @@ func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err er
 	return found, err
 }
 
-// Lists are what [stats.Stats] has of a store, and [stores.Stores] of all.
+// Lists are what [stats.Stats] has of a store, and [stats.Bus] of all.
 type Lists interface {
 	EachTopics(ctx context.Context, p stats.Page, each func([]bus.Topic) error) (damaged []string, err error)
 	EachSubscribers(ctx context.Context, p stats.Page, each func([]bus.Subscriber) error) (damaged []string, err error)

@@ -1,4 +1,4 @@
-package stores
+package stats
 
 import (
 	"cmp"
@@ -8,60 +8,84 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store/stores"
 )
 
-// EachTopics is [stats.Stats.EachTopics] of all partitions.
-func (s *Stores) EachTopics(ctx context.Context, p stats.Page, each func([]bus.Topic) error) (damaged []string, err error) {
-	return merge(s.stats, p, func(of *stats.Stats, each func([]bus.Topic) error) ([]string, error) {
+// Bus reads all partitions of a bus. It is safe for concurrent use.
+type Bus struct {
+	all  *stores.Stores
+	each []*Stats // by number of the partition
+}
+
+// OfBus returns the stats of a bus.
+func OfBus(all *stores.Stores) *Bus {
+	b := &Bus{all: all}
+	for _, st := range all.All() {
+		b.each = append(b.each, Of(st))
+	}
+	return b
+}
+
+// EachTopics is [Stats.EachTopics] of all partitions.
+func (b *Bus) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
+	return merge(b.each, p, func(of *Stats, each func([]bus.Topic) error) ([]string, error) {
 		return of.EachTopics(ctx, p, each)
 	}, func(t bus.Topic) string { return string(t.Name) }, each)
 }
 
-// EachSubscribers is [stats.Stats.EachSubscribers] of all partitions.
-func (s *Stores) EachSubscribers(ctx context.Context, p stats.Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
-	nameOf, err := s.namer(ctx)
+// EachSubscribers is [Stats.EachSubscribers] of all partitions.
+func (b *Bus) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
+	nameOf, err := b.namer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return merge(s.stats, p, func(of *stats.Stats, each func([]bus.Subscriber) error) ([]string, error) {
+	return merge(b.each, p, func(of *Stats, each func([]bus.Subscriber) error) ([]string, error) {
 		return of.EachSubscribers(ctx, p, each)
 	}, nameOf, each)
 }
 
 // namer returns the public names of subscribers' clients.
-func (s *Stores) namer(ctx context.Context) (func(bus.Subscriber) string, error) {
-	if len(s.all) == 1 {
+func (b *Bus) namer(ctx context.Context) (func(bus.Subscriber) string, error) {
+	if len(b.each) == 1 {
 		return nil, nil // nothing is merged
 	}
-	names, err := s.Tokens(ctx)
+	names, err := b.all.Tokens(ctx)
 	return func(sub bus.Subscriber) string { return string(bus.PublicName(sub.Token, names[sub.Token])) }, err
 }
 
-// TopicDetail is [stats.Stats.TopicDetail], with the subscribers of all partitions.
-func (s *Stores) TopicDetail(ctx context.Context, topic bus.TopicName) (d stats.TopicDetail, damaged []string, err error) {
-	home := s.partitions.Home(topic).Number()
-	d, damaged, err = s.stats[home].TopicDetail(ctx, topic)
-	if err != nil || len(s.all) == 1 {
+// TopicDetail is [Stats.TopicDetail], with the subscribers of all partitions.
+func (b *Bus) TopicDetail(ctx context.Context, topic bus.TopicName) (d TopicDetail, damaged []string, err error) {
+	home := b.all.Partitions().Home(topic).Number()
+	d, damaged, err = b.each[home].TopicDetail(ctx, topic)
+	if err != nil || len(b.each) == 1 {
 		return d, damaged, err
 	}
-	nameOf, err := s.namer(ctx)
+	nameOf, err := b.namer(ctx)
 	if err != nil {
 		return d, damaged, err
 	}
 	var mu sync.Mutex
-	err = each(s.others(s.all[home]), func(st *store.Store) error {
-		there, more, err := s.stats[st.Partition().Number()].TopicDetail(ctx, topic)
-		mu.Lock()
-		defer mu.Unlock()
-		d.Subscribers, damaged = append(d.Subscribers, there.Subscribers...), append(damaged, more...)
-		if errors.Is(err, bus.ErrTopicUnknown) {
-			return nil // nobody there was ever subscribed to it
+	var group errgroup.Group
+	for number, of := range b.each {
+		if rdb.Number(number) == home {
+			continue
 		}
-		return err
-	})
+		group.Go(func() error {
+			there, more, err := of.TopicDetail(ctx, topic)
+			mu.Lock()
+			defer mu.Unlock()
+			d.Subscribers, damaged = append(d.Subscribers, there.Subscribers...), append(damaged, more...)
+			if errors.Is(err, bus.ErrTopicUnknown) {
+				return nil // nobody there was ever subscribed to it
+			}
+			return err
+		})
+	}
+	err = group.Wait()
 	slices.SortFunc(d.Subscribers, func(a, b bus.Subscriber) int {
 		return cmp.Or(cmp.Compare(nameOf(a), nameOf(b)), cmp.Compare(a.Token, b.Token))
 	})
@@ -74,7 +98,7 @@ const perCall = 100
 // merge calls a function with the items of a page, some at a time: those of the lists of several
 // stats, of which each is in the order of the items' names. Those of one name are on one page.
 func merge[T any](
-	all []*stats.Stats, p stats.Page, list func(of *stats.Stats, each func([]T) error) (damaged []string, err error),
+	all []*Stats, p Page, list func(of *Stats, each func([]T) error) (damaged []string, err error),
 	name func(T) string, each func([]T) error,
 ) (damaged []string, err error) {
 	if len(all) == 1 {

@@ -1,4 +1,4 @@
-package stores_test
+package stats_test
 
 import (
 	"errors"
@@ -10,10 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 )
+
+// eachBus runs a test on a bus with partitions, on each engine.
+func eachBus(t *testing.T, test func(t *testing.T, p *storetest.Partitions)) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) { test(t, storetest.NewPartitions(t, server.Open(t))) })
+}
 
 // pages reads a list in pages of a size, and returns the names on each.
 func pages[T any](
@@ -41,7 +47,7 @@ func pages[T any](
 }
 
 func TestTopicsAreListedOnce(t *testing.T) {
-	each(t, func(t *testing.T, p *storetest.Partitions) {
+	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		var topics []bus.TopicName
 		var want []string
 		for i := range 250 {
@@ -53,7 +59,7 @@ func TestTopicsAreListedOnce(t *testing.T) {
 		}
 		p.PublishEvents(topics[7], 1, 3)
 		list := func(page stats.Page, each func([]bus.Topic) error) ([]string, error) {
-			return p.EachTopics(t.Context(), page, each)
+			return stats.OfBus(p.Stores).EachTopics(t.Context(), page, each)
 		}
 		name := func(topic bus.Topic) string { return string(topic.Name) }
 		for _, size := range []int{0, 1, 7, 250, 1000} {
@@ -63,7 +69,7 @@ func TestTopicsAreListedOnce(t *testing.T) {
 				assert.Len(t, page, size)
 			}
 		}
-		_, err := p.EachTopics(t.Context(), stats.Page{After: want[6], Limit: 1}, func(some []bus.Topic) error {
+		_, err := stats.OfBus(p.Stores).EachTopics(t.Context(), stats.Page{After: want[6], Limit: 1}, func(some []bus.Topic) error {
 			assert.Equal(t, []bus.Topic{{Name: topics[7], Publisher: storetest.Publisher, Owner: "publisher", Events: 3}}, some)
 			return nil
 		})
@@ -72,18 +78,18 @@ func TestTopicsAreListedOnce(t *testing.T) {
 }
 
 func TestSubscribersAreListedByName(t *testing.T) {
-	each(t, func(t *testing.T, p *storetest.Partitions) {
+	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		var want []string
 		for i := range 60 { // three of each name, in whatever partitions
 			token, name := bus.Token(fmt.Sprintf("token--%d", i)), fmt.Sprintf("client-%02d", i/3)
 			require.NoError(t, p.PutToken(t.Context(), token, bus.ClientName(name)))
-			require.NoError(t, p.Subscribe(t.Context(), token, subscription("widgets"), p.Now()))
+			require.NoError(t, p.Subscribe(t.Context(), token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, p.Now()))
 			want = append(want, name)
 		}
 		names, err := p.Tokens(t.Context())
 		require.NoError(t, err)
 		list := func(page stats.Page, each func([]bus.Subscriber) error) ([]string, error) {
-			return p.EachSubscribers(t.Context(), page, each)
+			return stats.OfBus(p.Stores).EachSubscribers(t.Context(), page, each)
 		}
 		name := func(sub bus.Subscriber) string { return string(names[sub.Token]) }
 		for _, size := range []int{0, 1, 3, 4, 10, 60} {
@@ -92,7 +98,7 @@ func TestSubscribersAreListedByName(t *testing.T) {
 		}
 		assert.Len(t, pages(t, 1, name, list), 20, "those of one name are on one page")
 
-		detail, damaged, err := p.TopicDetail(t.Context(), "widgets")
+		detail, damaged, err := stats.OfBus(p.Stores).TopicDetail(t.Context(), "widgets")
 		require.NoError(t, err)
 		assert.Empty(t, damaged)
 		var followers []string
@@ -100,22 +106,22 @@ func TestSubscribersAreListedByName(t *testing.T) {
 			followers = append(followers, name(sub))
 		}
 		assert.Equal(t, want, followers)
-		_, _, err = p.TopicDetail(t.Context(), "nowhere")
+		_, _, err = stats.OfBus(p.Stores).TopicDetail(t.Context(), "nowhere")
 		require.ErrorIs(t, err, bus.ErrTopicUnknown)
 	})
 }
 
 // TestAListOfWhichAPartIsMissing fails, and names what is damaged.
 func TestAListOfWhichAPartIsMissing(t *testing.T) {
-	each(t, func(t *testing.T, p *storetest.Partitions) {
+	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx := t.Context()
 		p.AddSubscriber(0, 1, p.TopicIn(0, 0), p.TopicIn(1, 0), p.TopicIn(2, 0))
 		enough := errors.New("enough")
-		_, err := p.EachTopics(ctx, stats.Page{}, func([]bus.Topic) error { return enough })
+		_, err := stats.OfBus(p.Stores).EachTopics(ctx, stats.Page{}, func([]bus.Topic) error { return enough })
 		require.ErrorIs(t, err, enough)
 		keys := store.Keys{Namespace: p.All[1].Namespace()}
 		require.NoError(t, p.All[1].Set(ctx, keys.Topic(p.TopicIn(1, 0)), "text", 0).Err())
-		damaged, err := p.EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
+		damaged, err := stats.OfBus(p.Stores).EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
 			assert.Len(t, some, 2)
 			return nil
 		})
@@ -123,7 +129,7 @@ func TestAListOfWhichAPartIsMissing(t *testing.T) {
 		assert.Equal(t, []string{"topic:" + string(p.TopicIn(1, 0))}, damaged)
 		require.NoError(t, p.All[2].Del(ctx, keys.Topics()).Err())
 		require.NoError(t, p.All[2].Set(ctx, store.Keys{Namespace: p.All[2].Namespace()}.Topics(), "text", 0).Err())
-		_, err = p.EachTopics(ctx, stats.Page{}, func([]bus.Topic) error { return nil })
+		_, err = stats.OfBus(p.Stores).EachTopics(ctx, stats.Page{}, func([]bus.Topic) error { return nil })
 		require.ErrorContains(t, err, "WRONGTYPE")
 	})
 }

@@ -1,4 +1,4 @@
-package stores
+package stats
 
 import (
 	"context"
@@ -10,14 +10,13 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stats"
 )
 
-// Snapshot is what waits in the bus.
-type Snapshot struct {
+// BusSnapshot is what waits in the bus.
+type BusSnapshot struct {
 	// Snapshot has the sums of all partitions that could be read. Its memory is missing if there are
 	// several: Nodes have theirs.
-	stats.Snapshot
+	Snapshot
 	// Partitions are those of a bus that has several, by number, and Nodes where they are.
 	Partitions []Partition
 	Nodes      []Node
@@ -42,51 +41,51 @@ type Node struct {
 	Memory *rdb.Memory
 }
 
-// Snapshot reads what waits in all partitions, as [stats.Stats.Snapshot] does in one. It fails with
+// Snapshot reads what waits in all partitions, as [Stats.Snapshot] does in one. It fails with
 // [bus.ErrUnavailable] if none can be read.
-func (s *Stores) Snapshot(ctx context.Context, until time.Time) (Snapshot, error) {
-	if len(s.all) == 1 {
-		one, err := s.stats[0].Snapshot(ctx, until)
-		return Snapshot{Snapshot: one}, err
+func (b *Bus) Snapshot(ctx context.Context, until time.Time) (BusSnapshot, error) {
+	if len(b.each) == 1 {
+		one, err := b.each[0].Snapshot(ctx, until)
+		return BusSnapshot{Snapshot: one}, err
 	}
-	snapshots, errs := make([]stats.Snapshot, len(s.all)), make([]error, len(s.all))
-	outboxes, held := make([][]relays.Outbox, len(s.all)), make([]bool, len(s.all))
+	snapshots, errs := make([]Snapshot, len(b.each)), make([]error, len(b.each))
+	outboxes, held := make([][]relays.Outbox, len(b.each)), make([]bool, len(b.each))
 	var reading sync.WaitGroup
-	for i := range s.all {
+	for i := range b.each {
 		reading.Go(func() {
-			if snapshots[i], errs[i] = s.stats[i].Snapshot(ctx, until); errs[i] == nil {
-				outboxes[i], errs[i] = s.relays[i].Outboxes(ctx, len(s.all))
-				held[i] = s.partitions[i].RequireOpen(ctx) != nil
+			if snapshots[i], errs[i] = b.each[i].Snapshot(ctx, until); errs[i] == nil {
+				outboxes[i], errs[i] = b.all.Relays()[i].Outboxes(ctx, len(b.each))
+				held[i] = b.all.Partitions()[i].RequireOpen(ctx) != nil
 			}
 		})
 	}
 	reading.Wait()
-	sum := Snapshot{Partitions: make([]Partition, len(s.all))}
+	sum := BusSnapshot{Partitions: make([]Partition, len(b.each))}
 	for i, one := range snapshots {
-		sum.addNode(s.partitions[i], errs[i] == nil, one.Memory)
+		sum.addNode(b.all.Partitions()[i], errs[i] == nil, one.Memory)
 		if errs[i] == nil {
 			sum.Partitions[i].IsUp = !held[i]
 			sum.add(one, outboxes[i])
 		}
 	}
-	slices.SortFunc(sum.Histories, func(a, b stats.HistorySize) int { return strings.Compare(string(a.Topic), string(b.Topic)) })
+	slices.SortFunc(sum.Histories, func(a, b HistorySize) int { return strings.Compare(string(a.Topic), string(b.Topic)) })
 	if !slices.Contains(errs, nil) {
 		return sum, errs[0]
 	}
 	return sum, nil
 }
 
-func (s *Snapshot) add(one stats.Snapshot, outboxes []relays.Outbox) {
+func (s *BusSnapshot) add(one Snapshot, outboxes []relays.Outbox) {
 	s.Backlogs, s.Damaged = append(s.Backlogs, one.Backlogs...), append(s.Damaged, one.Damaged...)
 	s.Histories = append(s.Histories, one.Histories...)
 	s.Due += one.Due
 	s.RunningReplays += one.RunningReplays
 	if s.Jobs == nil {
-		s.Jobs = map[bus.Queue]stats.JobCounts{}
+		s.Jobs = map[bus.Queue]JobCounts{}
 	}
 	for queue, jobs := range one.Jobs {
 		sum := s.Jobs[queue]
-		s.Jobs[queue] = stats.JobCounts{Instant: sum.Instant + jobs.Instant, Scheduled: sum.Scheduled + jobs.Scheduled}
+		s.Jobs[queue] = JobCounts{Instant: sum.Instant + jobs.Instant, Scheduled: sum.Scheduled + jobs.Scheduled}
 	}
 	for to, outbox := range outboxes {
 		sum := &s.Partitions[to].Outbox
@@ -97,7 +96,7 @@ func (s *Snapshot) add(one stats.Snapshot, outboxes []relays.Outbox) {
 	}
 }
 
-func (s *Snapshot) addNode(p *rdb.Partition, isUp bool, memory *rdb.Memory) {
+func (s *BusSnapshot) addNode(p *rdb.Partition, isUp bool, memory *rdb.Memory) {
 	address := p.Node()
 	at := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Address == address })
 	if at < 0 {
