@@ -11,9 +11,9 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/format"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
-	"routemaster/internal/store/stores/clusterstatus"
 )
 
 func newClusterCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func createBus(cmd *cobra.Command, config app.Config, count int) error {
 	if err != nil {
 		return err
 	}
-	status := clusterstatus.Read(ctx, config.RedisURL, redis.Partitions(config.RedisNamespace, count))
+	status := inspect.ReadCluster(ctx, config.RedisURL, redis.Partitions(config.RedisNamespace, count))
 	var where []string
 	for _, node := range status.Nodes {
 		where = append(where, fmt.Sprintf("%d on %s", len(node.Partitions), node.Address))
@@ -83,7 +83,7 @@ func createBus(cmd *cobra.Command, config app.Config, count int) error {
 }
 
 // printWarnings prints what endangers a bus.
-func printWarnings(w io.Writer, status clusterstatus.Status, config app.Config) {
+func printWarnings(w io.Writer, status inspect.ClusterStatus, config app.Config) {
 	for _, warning := range status.Warnings(config.MinReplicas) {
 		fmt.Fprintf(w, "rtm: warning: %s: %s\n", printable(strings.Join(warning.Nodes, ", ")), printable(warning.Text))
 	}

@@ -9,8 +9,8 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/format"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stores/clusterstatus"
 )
 
 func newClusterHoldCommand() *cobra.Command {
@@ -34,7 +34,7 @@ Redis is the one of the environment, as for the daemons, unless flags say otherw
 			if replicas < 0 {
 				return wrongFlag("replicas", "0 or more")
 			}
-			return redis.runOnPartitions(cmd, args, func(config app.Config, status clusterstatus.Status, p *rdb.Partition) error {
+			return redis.runOnPartitions(cmd, args, func(config app.Config, status inspect.ClusterStatus, p *rdb.Partition) error {
 				wanted := replicas
 				if !cmd.Flags().Changed("replicas") {
 					wanted = max(config.MinReplicas, connectedReplicas(status, p))
@@ -49,7 +49,7 @@ Redis is the one of the environment, as for the daemons, unless flags say otherw
 }
 
 // connectedReplicas is how many replicas the node of a partition has.
-func connectedReplicas(status clusterstatus.Status, p *rdb.Partition) int {
+func connectedReplicas(status inspect.ClusterStatus, p *rdb.Partition) int {
 	if node := status.NodeOf(p.Number()); node != nil {
 		return node.Replicas
 	}
@@ -88,7 +88,7 @@ Redis is the one of the environment, as for the daemons, unless flags say otherw
 		Example: "  rtm cluster release 7\n  rtm cluster release 4 7 --redis-url redis+cluster://localhost:7000",
 		Args:    arguments(1, rdb.MaxPartitions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return redis.runOnPartitions(cmd, args, func(_ app.Config, status clusterstatus.Status, p *rdb.Partition) error {
+			return redis.runOnPartitions(cmd, args, func(_ app.Config, status inspect.ClusterStatus, p *rdb.Partition) error {
 				return release(cmd, status, p, force)
 			})
 		},
@@ -98,8 +98,8 @@ Redis is the one of the environment, as for the daemons, unless flags say otherw
 	return command
 }
 
-func release(cmd *cobra.Command, status clusterstatus.Status, p *rdb.Partition, force bool) error {
-	if of := status.Partitions[p.Number()]; of.State == clusterstatus.Moving {
+func release(cmd *cobra.Command, status inspect.ClusterStatus, p *rdb.Partition, force bool) error {
+	if of := status.Partitions[p.Number()]; of.State == inspect.Moving {
 		return fmt.Errorf("partition %d is on its way to another node (%s): it was not released, because it would be used "+
 			"with a part of its keys elsewhere; end the move first", p.Number(), printable(of.Reason))
 	}
@@ -117,7 +117,7 @@ func release(cmd *cobra.Command, status clusterstatus.Status, p *rdb.Partition, 
 
 // runOnPartitions calls a function with each partition of some numbers, and the status of their
 // bus, until it fails.
-func (f *redisFlags) runOnPartitions(cmd *cobra.Command, numbers []string, do func(app.Config, clusterstatus.Status, *rdb.Partition) error) error {
+func (f *redisFlags) runOnPartitions(cmd *cobra.Command, numbers []string, do func(app.Config, inspect.ClusterStatus, *rdb.Partition) error) error {
 	config, err := f.clusterConfig(cmd)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (f *redisFlags) runOnPartitions(cmd *cobra.Command, numbers []string, do fu
 		}
 		chosen = append(chosen, partitions[at])
 	}
-	status := clusterstatus.Read(cmd.Context(), config.RedisURL, partitions)
+	status := inspect.ReadCluster(cmd.Context(), config.RedisURL, partitions)
 	for _, p := range chosen {
 		if err = do(config, status, p); err != nil {
 			break

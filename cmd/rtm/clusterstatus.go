@@ -10,7 +10,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/format"
-	"routemaster/internal/store/stores/clusterstatus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/terminal"
 )
 
@@ -56,7 +56,7 @@ func showStatus(cmd *cobra.Command, config app.Config, asJSON bool) error {
 		return err
 	}
 	defer redis.Close()
-	status := clusterstatus.Read(cmd.Context(), config.RedisURL, partitions)
+	status := inspect.ReadCluster(cmd.Context(), config.RedisURL, partitions)
 	if asJSON {
 		err = writeJSON(cmd.OutOrStdout(), newClusterView(status, config))
 	} else if err = printClusterStatus(cmd.OutOrStdout(), status); err == nil {
@@ -68,7 +68,7 @@ func showStatus(cmd *cobra.Command, config app.Config, asJSON bool) error {
 	return err
 }
 
-func printClusterStatus(w io.Writer, s clusterstatus.Status) error {
+func printClusterStatus(w io.Writer, s inspect.ClusterStatus) error {
 	if !terminal.Is(w) {
 		return lines(w, statusLines(s))
 	}
@@ -80,7 +80,7 @@ func printClusterStatus(w io.Writer, s clusterstatus.Status) error {
 }
 
 // statusLines are what a script reads.
-func statusLines(s clusterstatus.Status) (rows [][]string) {
+func statusLines(s inspect.ClusterStatus) (rows [][]string) {
 	for _, p := range s.Partitions {
 		rows = append(rows, []string{"partition", strconv.Itoa(int(p.Number)), strconv.Itoa(p.Slot), p.Node, string(p.State), p.Reason})
 	}
@@ -91,7 +91,7 @@ func statusLines(s clusterstatus.Status) (rows [][]string) {
 	return rows
 }
 
-func partitionTable(s clusterstatus.Status) list {
+func partitionTable(s inspect.ClusterStatus) list {
 	l := list{header: []string{"PARTITION", "SLOT", "NODE", "STATE"}}
 	for _, p := range s.Partitions {
 		state := string(p.State)
@@ -103,7 +103,7 @@ func partitionTable(s clusterstatus.Status) list {
 	return l
 }
 
-func nodeTable(s clusterstatus.Status) list {
+func nodeTable(s inspect.ClusterStatus) list {
 	l := list{header: []string{"NODE", "PARTITIONS", "REPLICAS", "MEMORY"}}
 	for _, n := range s.Nodes {
 		replicas, memory := strconv.Itoa(n.Replicas), format.Megabytes(n.MemoryUsed)
@@ -150,7 +150,7 @@ type warningView struct {
 	Text  string   `json:"text"`
 }
 
-func newClusterView(s clusterstatus.Status, config app.Config) clusterView {
+func newClusterView(s inspect.ClusterStatus, config app.Config) clusterView {
 	view := clusterView{Warnings: []warningView{}}
 	for _, p := range s.Partitions {
 		view.Partitions = append(view.Partitions, partitionView{int(p.Number), p.Slot, p.Node, string(p.State), p.Reason})

@@ -45,7 +45,7 @@ var plan = []room{
 	{"doctor", "bus jobs machines wire rdb queue fence account jobs/jobstore machines/labelstore store"}, // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"},                                                              // likewise
 	{"inspect", "bus wire rdb queue store"},
-	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
+	{"store/storetest", "bus wire rdb queue store doctor inspect"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb store"},
 	{"secrets", "bus signature rdb fence store"},
 	{"history", "bus wire rdb fence store"},
@@ -65,11 +65,11 @@ var plan = []room{
 	{"machines/machinestest", "bus machines machines/definition rdb queue machines/labelstore doctor outbound telemetry machines/runner"},
 	{"retention", "bus rdb store"},
 	{"activity", "rdb"},
-	{"maintenance", "bus wire rdb queue account store deadletter history replay telemetry retention"},
+	{"maintenance", "bus wire rdb queue account store inspect deadletter history replay telemetry retention"},
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
 	{"web", "bus overview jobs machines/condition machines machines/definition signature wire queue account jobs/jobstore machines/labelstore store inspect deadletter secrets history livetail replay outbound telemetry ingest machines/evaluation machines/topics activity"},
-	{"web/webtest", "bus overview jobs rdb machines/labelstore store store/storetest outbound telemetry overview/samples ingest web"},
+	{"web/webtest", "bus overview jobs rdb machines/labelstore store inspect store/storetest outbound telemetry overview/samples ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity console/static web client"},
 	{"console/consoletest", "bus overview signature wire rdb store store/storetest outbound machines/machinestest web web/webtest console"},
@@ -78,13 +78,13 @@ var plan = []room{
 	{"top", "bus overview format client terminal"},
 	{"tail", "bus client selfsigned terminal"},
 	{"bench", "overview freeport rdb store overview/samples client selfsigned"}, // it measures from outside, and makes a bus on a cluster, and a history
-	{"app", "bus clock overview jobs machines machines/definition signature rdb queue account jobs/jobstore machines/labelstore store outbound telemetry overview/samples jobs/housekeeping ingest delivery jobs/runner machines/runner machines/topics maintenance worker web console"},
+	{"app", "bus clock overview jobs machines machines/definition signature rdb queue account jobs/jobstore machines/labelstore store inspect outbound telemetry overview/samples jobs/housekeeping ingest delivery jobs/runner machines/runner machines/topics maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "bus format jobs machines/condition machines machines/definition wire rdb store doctor migrate telemetry move client terminal top tail bench app"},
+	{"cmd/rtm", "bus format jobs machines/condition machines machines/definition wire rdb store doctor migrate inspect telemetry move client terminal top tail bench app"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those
@@ -117,7 +117,7 @@ var libraries = map[string]string{
 	"go.opentelemetry.io/":                 "telemetry",
 	"go.yaml.in/yaml/":                     "machines/definition cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
-	"golang.org/x/sync/":                   "store/stores machines/topics bench cmd/rtm",
+	"golang.org/x/sync/":                   "store inspect machines/topics bench cmd/rtm",
 	"golang.org/x/sys/":                    "outbound tail",
 	"golang.org/x/term":                    "terminal",
 	"golang.org/x/time/":                   "web/rest",

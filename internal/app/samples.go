@@ -6,12 +6,12 @@ import (
 	"math"
 	"time"
 
+	"routemaster/internal/inspect"
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/web/rest"
@@ -20,7 +20,7 @@ import (
 
 // sampled is the bus of which samples are taken, and which a scrape reads.
 func sampled(c Config, all *stores.Stores, labels *labelstores.Stores) samples.Config {
-	counters := stats.Of(all.First()).ReadCounters
+	counters := inspect.Of(all.First()).ReadCounters
 	return samples.Config{
 		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
 		JobTypes: samples.JobTypes{Count: housekeeping.CountsOf(jobstores.New(all.Partitions())), Counters: counters},

@@ -1,6 +1,6 @@
-// Package inspect shows a client what the bus knows of its deliveries: the last attempts, with what
-// each came to, and the batches that are queued. It also removes a batch on request. What a client
-// may not see of an attempt stays hidden: see [ForClient].
+// Package inspect reads what operators and clients look at, and neither a publish nor a delivery
+// needs: lists of topics and subscribers, what waits in the bus, a subscriber's attempts and
+// batches, counters, and the state of a bus on a cluster.
 package inspect
 
 import (
@@ -26,23 +26,20 @@ var (
 	ErrInFlight = errors.New("the batch is being delivered")
 )
 
-// Inspector looks at the deliveries to all subscribers of a store. It is safe for concurrent use.
+// Inspector reads the data of a store. What a client may not see of an attempt stays hidden: see
+// [ForClient]. It is safe for concurrent use.
 type Inspector struct {
+	store *store.Store
 	redis *rdb.Partition
 	keys  store.Keys
 	jobs  queue.Keys
 }
 
-// New makes an inspector of a store.
-func New(st *store.Store) *Inspector {
-	namespace := st.Partition().Namespace()
-	return &Inspector{st.Partition(), store.Keys{Namespace: namespace}, queue.Keys{Namespace: namespace}}
-}
-
-// Page says which part of a list is wanted.
-type Page struct {
-	// After is what was returned with the part before; empty for the first.
-	After string
-	// Limit is how many are wanted at most, at least 1.
-	Limit int
+// Of returns the inspector of a store.
+func Of(st *store.Store) *Inspector {
+	p := st.Partition()
+	return &Inspector{
+		store: st, redis: p,
+		keys: store.Keys{Namespace: p.Namespace()}, jobs: queue.Keys{Namespace: p.Namespace()},
+	}
 }

@@ -41,7 +41,7 @@ func each(t *testing.T, test func(f *fixture)) {
 
 func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
 	b := storetest.NewBus(t, server)
-	return &fixture{b, inspect.New(b.Store)}
+	return &fixture{b, inspect.Of(b.Store)}
 }
 
 // batches lists all batches of a client, in pages of two.

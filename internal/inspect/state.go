@@ -10,7 +10,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/lanes"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/wire"
 )
 
@@ -90,7 +89,7 @@ func (i *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueRepl
 
 // askHolds asks for what holds up one subscriber, besides what was asked for all.
 func (i *Inspector) askHolds(ctx context.Context, pipe rdb.Commands, token bus.Token, all queueReplies) queueReplies {
-	all.times = pipe.HMGet(ctx, i.keys.Delivery(token), stats.HoldFields...)
+	all.times = pipe.HMGet(ctx, i.keys.Delivery(token), HoldFields...)
 	all.options = pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
 	return all
 }
@@ -102,7 +101,7 @@ func (r queueReplies) read() (q subscriberQueue, err error) {
 	options := r.options.Val()
 	return subscriberQueue{
 		workers:      r.workers.Val(),
-		blockedUntil: stats.ParseHolds(r.times.Val()).Until().UnixMilli(),
+		blockedUntil: ParseHolds(r.times.Val()).Until().UnixMilli(),
 		maxInFlight:  max(rdb.Integer(r.maxInFlight.Val(), 1), 1),
 		lanes:        lanes.Parse(options),
 		strict:       rdb.Text(options[len(lanes.Fields)]) == "true",

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 )
 
@@ -23,7 +23,7 @@ func newRecorder(st *store.Store) *telemetry.Recorder {
 func flushed(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[bus.Counter]int64 {
 	t.Helper()
 	recorder.Flush(t.Context())
-	counters, err := stats.Of(st).Counters(t.Context())
+	counters, err := inspect.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	return counters
 }

@@ -9,24 +9,24 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/metricservice"
 )
 
 // Monitor sends the bus's gauges and counters to a metric service.
 type Monitor struct {
-	stores  *stores.Stores
-	whole   *stats.Bus
-	stats   *stats.Stats // counters
-	limits  bus.MemoryLimits
-	service metricservice.Service
-	log     *slog.Logger
-	now     func() time.Time
-	gauges  []Gauges
+	stores    *stores.Stores
+	whole     *inspect.Bus
+	inspector *inspect.Inspector // counters
+	limits    bus.MemoryLimits
+	service   metricservice.Service
+	log       *slog.Logger
+	now       func() time.Time
+	gauges    []Gauges
 	// These are of the last run. Only one thread runs the monitor.
 	failing bool     // it could not send
 	damaged []string // keys of damaged subscribers
@@ -38,7 +38,7 @@ type Gauges func(context.Context) ([]metricservice.Measure, error)
 // NewMonitor makes a monitor. With a nil service its runs only log which keys are damaged.
 func NewMonitor(all *stores.Stores, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
 	now func() time.Time, gauges ...Gauges) *Monitor {
-	return &Monitor{stores: all, whole: stats.OfBus(all), stats: stats.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
+	return &Monitor{stores: all, whole: inspect.OfBus(all), inspector: inspect.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
 }
 
 // monitorTimeout bounds one run, because other housekeeping waits for it.
@@ -71,7 +71,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 }
 
 // look reads the state of the bus, and logs which keys are damaged by now.
-func (m *Monitor) look(ctx context.Context) (stats.BusSnapshot, error) {
+func (m *Monitor) look(ctx context.Context) (inspect.BusSnapshot, error) {
 	snapshot, err := m.whole.Snapshot(ctx, m.now())
 	if err != nil {
 		return snapshot, err
@@ -84,7 +84,7 @@ func (m *Monitor) look(ctx context.Context) (stats.BusSnapshot, error) {
 }
 
 // measure returns what is sent to the service.
-func (m *Monitor) measure(ctx context.Context, snapshot stats.BusSnapshot) ([]metricservice.Measure, error) {
+func (m *Monitor) measure(ctx context.Context, snapshot inspect.BusSnapshot) ([]metricservice.Measure, error) {
 	measures := m.measureBus(snapshot)
 	for _, read := range m.gauges {
 		more, err := read(ctx)
@@ -109,11 +109,11 @@ func (m *Monitor) measure(ctx context.Context, snapshot stats.BusSnapshot) ([]me
 	return measures, nil
 }
 
-func (m *Monitor) measureBus(snapshot stats.BusSnapshot) (measures []metricservice.Measure) {
+func (m *Monitor) measureBus(snapshot inspect.BusSnapshot) (measures []metricservice.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
-	for b := range stats.ByClient(snapshot.Backlogs) {
+	for b := range inspect.ByClient(snapshot.Backlogs) {
 		tag := bus.Tag{Name: "subscriber", Value: string(b.Client)}
 		add("subscriber.queue.batches", b.Batches, tag)
 		add("subscriber.queue.events", b.Events, tag)
@@ -143,12 +143,12 @@ func (m *Monitor) measureBus(snapshot stats.BusSnapshot) (measures []metricservi
 	return measures
 }
 
-func nodeTag(node stats.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
+func nodeTag(node inspect.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
 
 // counts returns the counters of the bus and Redis' processor time in ms. For a service that takes
 // increments it returns their growth since the last run of any worker's monitor.
-func (m *Monitor) counts(ctx context.Context, nodes []stats.Node) (map[bus.Counter]int64, error) {
-	counts, err := m.stats.Counters(ctx)
+func (m *Monitor) counts(ctx context.Context, nodes []inspect.Node) (map[bus.Counter]int64, error) {
+	counts, err := m.inspector.Counters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (m *Monitor) counts(ctx context.Context, nodes []stats.Node) (map[bus.Count
 	if !m.service.TakesIncrements() {
 		return counts, nil
 	}
-	before, err := m.stats.SwapMonitored(ctx, counts)
+	before, err := m.inspector.SwapMonitored(ctx, counts)
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,12 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/fence"
+	"routemaster/internal/inspect"
 	"routemaster/internal/move"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
@@ -212,10 +212,10 @@ func (s *side) shown() (tokens map[bus.Token]bus.ClientName, topics []bus.Topic,
 	s.t.Helper()
 	tokens, err := s.Tokens(s.t.Context())
 	require.NoError(s.t, err)
-	topics, damaged, err := storetest.Topics(s.t.Context(), stats.OfBus(s.Stores))
+	topics, damaged, err := storetest.Topics(s.t.Context(), inspect.OfBus(s.Stores))
 	require.NoError(s.t, err)
 	require.Empty(s.t, damaged)
-	subscribers, damaged, err = storetest.Subscribers(s.t.Context(), stats.OfBus(s.Stores))
+	subscribers, damaged, err = storetest.Subscribers(s.t.Context(), inspect.OfBus(s.Stores))
 	require.NoError(s.t, err)
 	require.Empty(s.t, damaged)
 	for i := range subscribers {

@@ -37,7 +37,7 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 			"api_tokens:by_token", "delivery:alice--1", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
 			"topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
 		}, keysOf(rdbtest.Dump(t, f.Redis)))
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Stats)
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Inspector)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: storetest.Alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
@@ -85,7 +85,7 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 			assert.Zero(t, f.MakeInstant(attempt*1000+199))
 			assert.Equal(t, 1, f.MakeInstant(attempt*1000+200))
 		}
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Stats)
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Inspector)
 		require.NoError(t, err)
 		assert.Zero(t, subscribers[0].Health, "health stays within its bounds")
 		assert.Equal(t, int64(1), subscribers[0].Queued)

@@ -8,17 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 )
 
 // waitingGap is what the gap notice of alice tells that waits; nil if none does.
-func (f *fixture) waitingGap(ms int) *stats.Gap {
+func (f *fixture) waitingGap(ms int) *inspect.Gap {
 	f.T.Helper()
-	holder, err := f.Stats.Holder(f.T.Context(), storetest.Alice)
+	holder, err := f.Inspector.Holder(f.T.Context(), storetest.Alice)
 	require.NoError(f.T, err)
 	detail, err := f.Detail(f.T.Context(), holder, storetest.After(ms))
 	require.NoError(f.T, err)
@@ -51,7 +51,7 @@ func TestOneNoticeTellsOfAllLossesUntilItIsTaken(t *testing.T) {
 			assert.Equal(t, 5, f.dropOldest(100+run))
 			assert.Zero(t, f.dropOldest(100+run), "the notice stays")
 		}
-		assert.Equal(t, &stats.Gap{
+		assert.Equal(t, &inspect.Gap{
 			Events: 15, Batches: 9, Since: storetest.After(10), Until: storetest.After(12), Reason: bus.LostToAutodrop,
 		}, f.waitingGap(200))
 		f.PublishEvents("widgets", 3, 4, 200)

@@ -94,7 +94,7 @@ func TestASubscriptionIsPatched(t *testing.T) {
 		require.NoError(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{Topics: []bus.TopicName{"gadgets"}}, storetest.Start))
 		require.NoError(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{Callback: "https://new.example/"}, storetest.Start))
 		f.RequireSound()
-		subscribers, _, err := storetest.Subscribers(ctx, f.Stats)
+		subscribers, _, err := storetest.Subscribers(ctx, f.Inspector)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.TopicName{"gadgets"}, subscribers[0].Topics)
 		assert.Equal(t, "https://new.example/", subscribers[0].Callback)

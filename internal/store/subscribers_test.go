@@ -18,7 +18,7 @@ func TestSubscriptions(t *testing.T) {
 		ctx := t.Context()
 		require.NoError(t, f.Subscribe(ctx, storetest.Alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, storetest.Start))
 		f.RequireSound()
-		subscribers, _, err := storetest.Subscribers(ctx, f.Stats)
+		subscribers, _, err := storetest.Subscribers(ctx, f.Inspector)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: storetest.Alice, Callback: "https://a.example/", Timeout: bus.DefaultTimeout, MaxEvents: bus.DefaultMaxEvents,
@@ -28,13 +28,13 @@ func TestSubscriptions(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, time.Minute, 7, "b", "c")
 		require.NoError(t, f.Subscribe(ctx, storetest.Alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, storetest.Start))
 		f.RequireSound()
-		subscribers, _, err = storetest.Subscribers(ctx, f.Stats)
+		subscribers, _, err = storetest.Subscribers(ctx, f.Inspector)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: storetest.Alice, Callback: "https://b.example/", UUID: "uuid-of-alice--1", Timeout: time.Minute, MaxEvents: 7,
 			Health: bus.MaxHealth, Topics: []bus.TopicName{"b", "c"},
 		}}, subscribers, "what is left out keeps what it was")
-		topics, _, err := storetest.Topics(ctx, f.Stats)
+		topics, _, err := storetest.Topics(ctx, f.Inspector)
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []bus.Topic{{Name: "a"}, {Name: "b"}, {Name: "c"}}, topics)
 

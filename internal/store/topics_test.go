@@ -166,7 +166,7 @@ func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 		require.ErrorIs(t, err, bus.ErrTopicClaimed)
 		assert.Equal(t, before, rdbtest.Dump(t, f.Redis), "a refused publish changes nothing")
 
-		topics, _, err := storetest.Topics(t.Context(), f.Stats)
+		topics, _, err := storetest.Topics(t.Context(), f.Inspector)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: storetest.Publisher, Owner: "publisher", Events: 1}}, topics)
 	})

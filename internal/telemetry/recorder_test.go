@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 )
@@ -72,7 +72,7 @@ func TestAMetricIsCountedForTheProcessAndTheBus(t *testing.T) {
 	}
 	assert.NotContains(t, text, "routemaster_deliveries_total", "its series begin with what is counted")
 	r.Flush(t.Context())
-	counters, err := stats.Of(st).Counters(t.Context())
+	counters, err := inspect.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[bus.Counter]int64{
 		bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: "shop"}): 6,
@@ -97,7 +97,7 @@ func TestEventsAreCountedForTokens(t *testing.T) {
 	r.CountFor(telemetry.RemovedEvents, 4, "alice--1")
 	assert.Contains(t, page(t, registry), "\nroutemaster_enqueued_events_total 7\n")
 	r.Flush(t.Context())
-	counters, err := stats.Of(st).Counters(t.Context())
+	counters, err := inspect.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 5, counters[telemetry.EnqueuedEvents.Bus("alice")])
 	assert.EqualValues(t, 4, counters[telemetry.RemovedEvents.Bus("alice")])
@@ -133,14 +133,14 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 	var counters map[bus.Counter]int64
 	require.Eventually(t, func() (stored bool) { // on a busy host Redis may answer too late
 		r.Flush(ctx)
-		found, err := stats.Of(st).Counters(ctx)
+		found, err := inspect.Of(st).Counters(ctx)
 		counters = found
 		return err == nil && len(counters) >= 20_000
 	}, time.Minute, time.Millisecond)
 	assert.Equal(t, int64(100_000), counters[publishedBy("shop")])
 	assert.Len(t, counters, 20_000, "not more are kept")
 	r.Flush(ctx)
-	again, err := stats.Of(st).Counters(ctx)
+	again, err := inspect.Of(st).Counters(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counters, again, "what is stored is not counted again")
 }
@@ -161,7 +161,7 @@ func TestAFlushThatHasBegunGoesOn(t *testing.T) {
 	})
 	r.Run(ctx, time.Millisecond)
 	assert.Empty(t, log.String())
-	counters, err := stats.Of(st).Counters(t.Context())
+	counters, err := inspect.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), counters[publishedBy("shop")])
 }

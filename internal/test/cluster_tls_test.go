@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores/clusterstatus"
 	"routemaster/internal/test/bustest"
 )
 
@@ -31,7 +31,7 @@ func TestABusOnAClusterOverTLS(t *testing.T) {
 	defer operated.Close()
 	requireOpen := func() {
 		t.Helper()
-		status := clusterstatus.Read(t.Context(), operator, operated.Partitions("", partitions))
+		status := inspect.ReadCluster(t.Context(), operator, operated.Partitions("", partitions))
 		assert.True(t, status.AreOpen(), "%+v", status)
 		assert.Len(t, status.Nodes, 3)
 		assert.Empty(t, status.Silent())

@@ -16,11 +16,11 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
+	"routemaster/internal/inspect"
 	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/livetail"
 	"routemaster/internal/overview"
 	"routemaster/internal/store/lastuse"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
@@ -91,7 +91,7 @@ type API struct {
 	*rest.Service
 	config     Config
 	stores     *stores.Stores
-	stats      *stats.Bus
+	inspector  *inspect.Bus
 	ingest     *ingest.Ingest
 	tails      *livetail.Hub
 	queues     *queueHandlers
@@ -114,7 +114,7 @@ func New(
 		Activity: activity.New(first.Partition(), log),
 	}
 	return &API{
-		Service: service, config: config, stores: all, stats: stats.OfBus(all), ingest: in, tails: livetail.New(all, log), metrics: metrics,
+		Service: service, config: config, stores: all, inspector: inspect.OfBus(all), ingest: in, tails: livetail.New(all, log), metrics: metrics,
 		queues:     newQueueHandlers(config.Queues, service, all),
 		subscriber: newSubscriberHandlers(config.Subscriber, service, all),
 		jobs:       newJobHandlers(config.Jobs, service, jobstores.New(all.Partitions())),
@@ -162,7 +162,7 @@ func (a *API) mountConsole(r chi.Router) {
 			return
 		}
 		// A page asks the API several things of the same subscriber.
-		packed.ServeHTTP(w, r.WithContext(stats.WithFoundHolders(r.Context())))
+		packed.ServeHTTP(w, r.WithContext(inspect.WithFoundHolders(r.Context())))
 	}))
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web"
@@ -132,7 +132,7 @@ func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	require.Len(t, letters, 1)
 	counted := func() (removed, added int64) {
 		recorder.Flush(t.Context())
-		counters, err := stats.Of(a.First()).Counters(t.Context())
+		counters, err := inspect.Of(a.First()).Counters(t.Context())
 		require.NoError(t, err)
 		queue := telemetry.QueueTag("alice")
 		return counters[bus.NewCounter("events.removed", queue)], counters[bus.NewCounter("events.added", queue)]

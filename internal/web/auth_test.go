@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
@@ -45,7 +45,7 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 		w := httptest.NewRecorder()
 		a.Handler.ServeHTTP(w, r)
 		require.Equal(t, 200, w.Code)
-		topics, _, err := storetest.Topics(ctx, stats.OfBus(a.Stores))
+		topics, _, err := storetest.Topics(ctx, inspect.OfBus(a.Stores))
 		require.NoError(t, err)
 		for _, found := range topics {
 			if string(found.Name) == topic {

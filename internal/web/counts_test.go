@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web"
@@ -54,7 +54,7 @@ func TestRequestsAndEndsAreCounted(t *testing.T) {
 func counters(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[string]int64 {
 	t.Helper()
 	recorder.Flush(t.Context())
-	counted, err := stats.Of(st).Counters(t.Context())
+	counted, err := inspect.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	named := map[string]int64{}
 	for c, n := range counted {

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
@@ -142,7 +142,7 @@ func TestIdempotentPublish(t *testing.T) {
 		} {
 			assert.Equal(t, c.status, a.post(c.who, c.path, c.body, c.keys...), "%s %s %v", c.path, c.body, c.keys)
 		}
-		listed, _, err := storetest.Topics(t.Context(), stats.OfBus(a.Stores))
+		listed, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Stores))
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Topic{{Name: bus.TopicName(one), Publisher: alice, Owner: "alice", Events: 4}, {Name: bus.TopicName(other), Publisher: bob, Owner: "bob", Events: 1}}, listed)
 		storetest.RequireAllSound(t, a.Stores)
@@ -217,7 +217,7 @@ func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	assert.Equal(t, 413, got.Status)
 	assert.Contains(t, got.Body, "more than 50000 batches")
 	assert.Contains(t, got.Body, "nothing was stored")
-	topics, _, err := storetest.Topics(t.Context(), stats.OfBus(a.Stores))
+	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Stores))
 	require.NoError(t, err)
 	assert.Equal(t, []bus.Topic{{Name: "a"}}, topics, "nobody's, without an event")
 	for _, st := range a.All() {

@@ -44,7 +44,7 @@ func newQueueHandlers(config QueuesConfig, service *rest.Service, all *stores.St
 	h := &queueHandlers{Service: service, config: config}
 	for _, st := range all.All() {
 		p := st.Partition()
-		h.partitions = append(h.partitions, queuePartition{queue.New(p), queue.NewLook(p), inspect.New(st)})
+		h.partitions = append(h.partitions, queuePartition{queue.New(p), queue.NewLook(p), inspect.Of(st)})
 	}
 	return h
 }

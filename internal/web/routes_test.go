@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
@@ -201,7 +201,7 @@ func TestPathsAreCleaned(t *testing.T) {
 		a.Handler.ServeHTTP(w, r)
 		assert.Equal(t, status, w.Code, path)
 	}
-	topics, _, err := storetest.Topics(t.Context(), stats.OfBus(a.Stores))
+	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Stores))
 	require.NoError(t, err)
 	assert.Len(t, topics, 4)
 	got := a.Do("", "GET", "//topics?x=//y", "")

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/replay"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/web/rest"
 )
 
@@ -14,10 +14,10 @@ import (
 // deliveries go.
 func (h *subscriberHandlers) get(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)
-	sub, err := h.at(of).stats.Detail(r.Context(), of, h.Now())
+	sub, err := h.at(of).inspector.Detail(r.Context(), of, h.Now())
 	if err != nil {
 		if of, err = h.named(r, err); err == nil {
-			sub, err = h.at(of).stats.Detail(r.Context(), of, h.Now())
+			sub, err = h.at(of).inspector.Detail(r.Context(), of, h.Now())
 		}
 	}
 	if err == nil && sub.Replays > 0 { // those that have expired do not count
@@ -68,14 +68,14 @@ type gapView struct {
 	Reason  bus.LossReason `json:"reason"`
 }
 
-func viewGap(gap *stats.Gap) *gapView {
+func viewGap(gap *inspect.Gap) *gapView {
 	if gap == nil {
 		return nil
 	}
 	return &gapView{gap.Events, gap.Batches, gap.Since.UnixMilli(), gap.Until.UnixMilli(), gap.Reason}
 }
 
-func viewStatus(sub stats.Detail) subscriberStatusView {
+func viewStatus(sub inspect.Detail) subscriberStatusView {
 	letters := sub.DeadLetters
 	return subscriberStatusView{
 		Queued:        sub.Queued,

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/secrets"
 	"routemaster/internal/signature"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
@@ -44,7 +43,6 @@ type subscriberHandlers struct {
 // subscriberPartition is what there is in each partition of the bus.
 type subscriberPartition struct {
 	store     *store.Store
-	stats     *stats.Stats
 	inspector *inspect.Inspector
 	letters   *deadletter.Letters
 	replays   *replay.Replays
@@ -57,7 +55,7 @@ func newSubscriberHandlers(config SubscriberConfig, service *rest.Service, all *
 	h := &subscriberHandlers{Service: service, config: config, stores: all}
 	for _, st := range all.All() {
 		h.partitions = append(h.partitions, subscriberPartition{
-			st, stats.Of(st), inspect.New(st), deadletter.New(st), replay.New(all, st), secrets.New(st),
+			st, inspect.Of(st), deadletter.New(st), replay.New(all, st), secrets.New(st),
 		})
 	}
 	return h
@@ -121,7 +119,7 @@ type handler func(w http.ResponseWriter, r *http.Request, of bus.Token)
 func (h *subscriberHandlers) ofSubscriber(handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := clientParam(r)
-		holder, err := h.at(client).stats.Holder(r.Context(), client)
+		holder, err := h.at(client).inspector.Holder(r.Context(), client)
 		if err != nil {
 			holder, err = h.named(r, err)
 		}
@@ -158,7 +156,7 @@ func (h *subscriberHandlers) named(r *http.Request, err error) (named bus.Token,
 		return "", err
 	}
 	for _, token := range tokens {
-		holder, err := h.at(token).stats.Holder(r.Context(), token)
+		holder, err := h.at(token).inspector.Holder(r.Context(), token)
 		switch {
 		case errors.Is(err, bus.ErrNotSubscribed):
 		case err != nil:

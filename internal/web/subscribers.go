@@ -46,7 +46,7 @@ func (a *API) getSubscribers(w http.ResponseWriter, r *http.Request) {
 				return err
 			}
 		}
-		damaged, err := a.stats.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
+		damaged, err := a.inspector.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
 			return l.Add(viewSubscribers(subscribers, who, holder, names))
 		})
 		a.LogDamaged(r, "skipped subscribers with damaged data", damaged)

@@ -64,7 +64,7 @@ func (h *subscriberHandlers) normalize(
 	if invalid == nil {
 		return nil
 	}
-	stored, err := h.at(of).stats.Detail(r.Context(), of, h.Now())
+	stored, err := h.at(of).inspector.Detail(r.Context(), of, h.Now())
 	switch {
 	case errors.Is(err, bus.ErrNotSubscribed):
 		return invalid

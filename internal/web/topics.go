@@ -29,7 +29,7 @@ func (a *API) getTopics(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		damaged, err := a.stats.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
+		damaged, err := a.inspector.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
 			return l.Add(viewTopics(topics, rest.Caller(r), names))
 		})
 		a.LogDamaged(r, "skipped topics with damaged data", damaged)
@@ -73,7 +73,7 @@ func (a *API) getTopic(w http.ResponseWriter, r *http.Request) {
 		a.Fail(w, r, err)
 		return
 	}
-	d, damaged, err := a.stats.TopicDetail(r.Context(), rest.TopicParam(r))
+	d, damaged, err := a.inspector.TopicDetail(r.Context(), rest.TopicParam(r))
 	a.LogDamaged(r, "skipped subscribers with damaged data", damaged)
 	view := topicDetailView{
 		topicView: viewTopics([]bus.Topic{d.Topic}, rest.Caller(r), names)[0], Subscribers: make([]followerView, len(d.Subscribers)),

@@ -14,7 +14,6 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
@@ -59,7 +58,7 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	for _, st := range config.Stores.All() {
 		c.partitions = append(c.partitions, &partition{
 			Collector: c, redis: st.Partition(), keys: store.Keys{Namespace: st.Partition().Namespace()},
-			stats: stats.Of(st), inspector: inspect.New(st), known: known{batches: stats.Batches{}},
+			inspector: inspect.Of(st), known: known{batches: inspect.Batches{}},
 		})
 	}
 	return c
@@ -143,7 +142,7 @@ func (c *Collector) read(ctx context.Context, d *draft, parts ...part) {
 // findDamage names the keys because of which parts could not be read.
 func (c *Collector) findDamage(ctx context.Context, d *draft) {
 	for _, p := range c.partitions {
-		if damaged, err := p.stats.DamagedSingles(ctx); err == nil {
+		if damaged, err := p.inspector.DamagedSingles(ctx); err == nil {
 			d.Damaged = append(d.Damaged, damaged...)
 		}
 	}

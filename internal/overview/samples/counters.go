@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/overview"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 )
 
@@ -43,7 +43,7 @@ func (a *asked) update(s *draft) {
 			counters = append(counters, took(name), waited(name))
 		}
 	}
-	*a = asked{names, s.timed, stats.PackCounters(counters)}
+	*a = asked{names, s.timed, inspect.PackCounters(counters)}
 }
 
 // readCounters reads the counters of the subscribers and of the bus, those of times if the sample
@@ -51,7 +51,7 @@ func (a *asked) update(s *draft) {
 func (c *Collector) readCounters(ctx context.Context, s *draft) error {
 	c.asked.update(s)
 	counts, isRead := make([]int64, len(c.asked.packed)), false
-	err := c.partitions[0].stats.EachCounter(ctx, c.asked.packed, func(place int, count int64) { counts[place], isRead = count, true })
+	err := c.partitions[0].inspector.EachCounter(ctx, c.asked.packed, func(place int, count int64) { counts[place], isRead = count, true })
 	if err != nil {
 		return err
 	}

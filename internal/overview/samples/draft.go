@@ -8,9 +8,9 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stats"
 )
 
 // draft is a sample that is being taken. It has what its subscribers are made from.
@@ -20,7 +20,7 @@ type draft struct {
 	held bool
 	// node is the Redis server whose memory it has.
 	node     string
-	backlogs []stats.Backlog
+	backlogs []inspect.Backlog
 	// details are what is known of subscribers besides. That of one partition is what it remembers.
 	details map[bus.Token]*detail
 	// accounts are what clients keep; queued are the bytes that wait for them. Both are nil in the
@@ -159,7 +159,7 @@ func isFuller(a, b overview.Memory) bool {
 // partitions: it is one of them.
 func (d *draft) addSubscribers() {
 	d.Subscribers = make([]overview.SubscriberState, 0, len(d.backlogs))
-	for b, parts := range stats.ByClient(d.backlogs) {
+	for b, parts := range inspect.ByClient(d.backlogs) {
 		if !b.Subscribed {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/stats"
+	"routemaster/internal/inspect"
 )
 
 // knownTTL is how long what seldom changes is taken for what was read.
@@ -22,10 +22,10 @@ type known struct {
 	// unread are those whose details have changed, and could not be read.
 	unread []bus.Token
 	// strict are the lanes of those whose order is strict.
-	strict map[bus.Token]stats.LaneOptions
+	strict map[bus.Token]inspect.LaneOptions
 	// conditions are how the deliveries go, batches those that were among the oldest.
-	conditions stats.Conditions
-	batches    stats.Batches
+	conditions inspect.Conditions
+	batches    inspect.Batches
 	// risks are what Redis would lose; nil if they were not read.
 	risks *[]string
 	// publishers are the public names of those of topics.
@@ -46,7 +46,7 @@ type detail struct {
 func (k *known) forget(now time.Time) {
 	if age := now.Sub(k.since); age < 0 || age >= knownTTL {
 		*k = known{
-			since: now, details: map[bus.Token]*detail{}, strict: map[bus.Token]stats.LaneOptions{},
+			since: now, details: map[bus.Token]*detail{}, strict: map[bus.Token]inspect.LaneOptions{},
 			batches: k.batches, publishers: map[string]string{},
 		}
 	}
@@ -60,11 +60,11 @@ func (k *known) read(ctx context.Context, p *partition) error {
 	changed = slices.Compact(changed)
 	k.unread = changed
 	isNew := slices.DeleteFunc(slices.Clone(changed), func(token bus.Token) bool { return k.details[token] != nil })
-	topics, err := p.stats.TopicsOf(ctx, isNew)
+	topics, err := p.inspector.TopicsOf(ctx, isNew)
 	if err != nil {
 		return err
 	}
-	lanes, err := p.stats.LaneOptions(ctx, isNew)
+	lanes, err := p.inspector.LaneOptions(ctx, isNew)
 	if err != nil {
 		return err
 	}

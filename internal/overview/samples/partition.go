@@ -10,7 +10,6 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 )
 
 // partition reads what there is in each partition of the bus.
@@ -18,7 +17,6 @@ type partition struct {
 	*Collector
 	redis     *rdb.Partition
 	keys      store.Keys
-	stats     *stats.Stats
 	inspector *inspect.Inspector
 	// ahead is how far the clock of this process was ahead of Redis' when Redis told its time last.
 	ahead time.Duration
@@ -86,7 +84,7 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 }
 
 func (p *partition) readMemory(ctx context.Context, d *draft) error {
-	m, err := p.stats.Memory(ctx)
+	m, err := p.inspector.Memory(ctx)
 	if p.known.risks != nil {
 		d.Risks = *p.known.risks
 	}
@@ -106,7 +104,7 @@ func (p *partition) readMemory(ctx context.Context, d *draft) error {
 }
 
 func (p *partition) readQueues(ctx context.Context, d *draft) error {
-	jobs, due, err := p.stats.CountJobs(ctx, d.At.Add(p.config.ScalingDeadline))
+	jobs, due, err := p.inspector.CountJobs(ctx, d.At.Add(p.config.ScalingDeadline))
 	if err != nil {
 		return err
 	}
@@ -119,13 +117,13 @@ func (p *partition) readQueues(ctx context.Context, d *draft) error {
 
 // readBacklogs reads what waits: all of the subscribers but what the parts below add.
 func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
-	backlogs, damaged, err := p.stats.Backlogs(ctx, &p.known.conditions)
+	backlogs, damaged, err := p.inspector.Backlogs(ctx, &p.known.conditions)
 	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
 	return err
 }
 
 func (p *partition) readOldest(ctx context.Context, d *draft) error {
-	return p.stats.FindOldest(ctx, d.backlogs, p.known.batches)
+	return p.inspector.FindOldest(ctx, d.backlogs, p.known.batches)
 }
 
 // readDetails reads of each subscriber its topics, what came of its last delivery if that failed,
@@ -138,7 +136,7 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 	if err := k.read(ctx, p); err != nil {
 		return err
 	}
-	blocked, err := p.stats.CountBlocked(ctx, k.strict)
+	blocked, err := p.inspector.CountBlocked(ctx, k.strict)
 	if err != nil {
 		return err
 	}

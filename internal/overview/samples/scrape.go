@@ -7,9 +7,9 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 )
 
@@ -112,7 +112,7 @@ func NewScraper(registry *telemetry.Registry) *Scraper {
 // Open has it read a bus.
 func (s *Scraper) Open(config Config, now func() time.Time) {
 	s.bus.Store(&scrape{
-		Config: config, now: now, all: stats.OfBus(config.Stores), stats: stats.Of(config.Stores.First()),
+		Config: config, now: now, all: inspect.OfBus(config.Stores), inspector: inspect.Of(config.Stores.First()),
 		several: len(config.Stores.All()) > 1,
 	})
 }
@@ -124,10 +124,10 @@ const partitionTimeout = 400 * time.Millisecond
 // scrape reads a bus.
 type scrape struct {
 	Config
-	now     func() time.Time
-	all     *stats.Bus
-	stats   *stats.Stats // counters
-	several bool         // partitions
+	now       func() time.Time
+	all       *inspect.Bus
+	inspector *inspect.Inspector // counters
+	several   bool               // partitions
 }
 
 // readBus reads what waits in the bus, and what it has counted.
@@ -148,7 +148,7 @@ func (s *scrape) readBus(ctx context.Context, send telemetry.Send) {
 	if err != nil {
 		return
 	}
-	for b := range stats.ByClient(now.Backlogs) {
+	for b := range inspect.ByClient(now.Backlogs) {
 		s.sendBacklog(send, string(b.Client), b)
 		for _, c := range countersOf(b.Client) {
 			if n, ok := counts[c.Counter]; ok {
@@ -169,19 +169,19 @@ func (s *scrape) readBus(ctx context.Context, send telemetry.Send) {
 }
 
 // readCounters reads the counters of subscribers.
-func (s *scrape) readCounters(ctx context.Context, backlogs []stats.Backlog) (map[bus.Counter]int64, error) {
+func (s *scrape) readCounters(ctx context.Context, backlogs []inspect.Backlog) (map[bus.Counter]int64, error) {
 	var counters []bus.Counter
-	for b := range stats.ByClient(backlogs) {
+	for b := range inspect.ByClient(backlogs) {
 		for _, c := range countersOf(b.Client) {
 			counters = append(counters, c.Counter)
 		}
 	}
-	return s.stats.ReadCounters(ctx, counters)
+	return s.inspector.ReadCounters(ctx, counters)
 }
 
 // sendRedis sends what is known of Redis, of each of its nodes if there are several, and of the
 // partitions there.
-func (s *scrape) sendRedis(send telemetry.Send, now stats.BusSnapshot, isUp bool) {
+func (s *scrape) sendRedis(send telemetry.Send, now inspect.BusSnapshot, isUp bool) {
 	if !s.several {
 		s.sendNode(send, isUp, now.Memory)
 	}
@@ -218,7 +218,7 @@ func asNumber(is bool) float64 {
 	return 0
 }
 
-func (s *scrape) sendBacklog(send telemetry.Send, name string, b stats.Backlog) {
+func (s *scrape) sendBacklog(send telemetry.Send, name string, b inspect.Backlog) {
 	send(queuedEvents, float64(b.Events), name)
 	send(queuedBatches, float64(b.Batches), name)
 	send(deadEvents, float64(b.DeadLetterEvents), name)
@@ -240,7 +240,7 @@ func (s *scrape) sendBacklog(send telemetry.Send, name string, b stats.Backlog) 
 	}
 }
 
-func (s *scrape) sendHolds(send telemetry.Send, name string, h stats.Holds) {
+func (s *scrape) sendHolds(send telemetry.Send, name string, h inspect.Holds) {
 	now := s.now()
 	send(isPaused, asNumber(h.Paused.After(now)), name)
 	send(paceWait, max(h.Paced.Sub(now), 0).Seconds(), name)
@@ -270,15 +270,15 @@ func countersOf(subscriber bus.ClientName) []busCounter {
 
 // byTopic returns what is stored of the histories of topics, by name, with those beyond the first
 // 2,000 together.
-func byTopic(histories []stats.HistorySize) map[string]stats.HistorySize {
-	named := make(map[string]stats.HistorySize, min(len(histories), telemetry.MaxValues+1))
+func byTopic(histories []inspect.HistorySize) map[string]inspect.HistorySize {
+	named := make(map[string]inspect.HistorySize, min(len(histories), telemetry.MaxValues+1))
 	for i, h := range histories {
 		name := string(h.Topic)
 		if i >= telemetry.MaxValues {
 			name = telemetry.Other
 		}
 		sum := named[name]
-		named[name] = stats.HistorySize{Topic: h.Topic, Events: sum.Events + h.Events, Bytes: sum.Bytes + h.Bytes}
+		named[name] = inspect.HistorySize{Topic: h.Topic, Events: sum.Events + h.Events, Bytes: sum.Bytes + h.Bytes}
 	}
 	return named
 }

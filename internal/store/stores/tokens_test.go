@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
@@ -113,7 +113,7 @@ func TestADeletedTokenIsGoneEverywhere(t *testing.T) {
 			assert.Empty(t, name)
 		}
 		subscribers := 0
-		_, err = stats.OfBus(p.Stores).EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
+		_, err = inspect.OfBus(p.Stores).EachSubscribers(ctx, inspect.Page{}, func(some []bus.Subscriber) error {
 			subscribers += len(some)
 			return nil
 		})

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/testevent"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
@@ -39,7 +39,7 @@ func After(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millise
 type Bus struct {
 	*store.Store
 	*queue.Queue
-	*stats.Stats
+	*inspect.Inspector
 	Partition *rdb.Partition
 	T         testing.TB
 	// Redis reads and writes by hand.
@@ -56,7 +56,7 @@ func NewBusOn(
 	t testing.TB, server *rdbtest.Server, partition *rdb.Partition, adjust ...func(*store.Options),
 ) *Bus {
 	st := OpenOn(partition, adjust...)
-	b := &Bus{st, NewQueue(st, 1), stats.Of(st), partition, t, server.Raw}
+	b := &Bus{st, NewQueue(st, 1), inspect.Of(st), partition, t, server.Raw}
 	b.Register()
 	return b
 }

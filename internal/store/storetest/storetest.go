@@ -12,11 +12,11 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
+	"routemaster/internal/inspect"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 )
 
@@ -71,24 +71,24 @@ func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err er
 	return found, err
 }
 
-// Lists are what [stats.Stats] has of a store, and [stats.Bus] of all.
+// Lists are what [inspect.Inspector] has of a store, and [inspect.Bus] of all.
 type Lists interface {
-	EachTopics(ctx context.Context, p stats.Page, each func([]bus.Topic) error) (damaged []string, err error)
-	EachSubscribers(ctx context.Context, p stats.Page, each func([]bus.Subscriber) error) (damaged []string, err error)
+	EachTopics(ctx context.Context, p inspect.Page, each func([]bus.Topic) error) (damaged []string, err error)
+	EachSubscribers(ctx context.Context, p inspect.Page, each func([]bus.Subscriber) error) (damaged []string, err error)
 }
 
-// Topics is [stats.Stats.EachTopics] in one list.
+// Topics is [inspect.Inspector.EachTopics] in one list.
 func Topics(ctx context.Context, of Lists) (topics []bus.Topic, damaged []string, err error) {
-	damaged, err = of.EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
+	damaged, err = of.EachTopics(ctx, inspect.Page{}, func(some []bus.Topic) error {
 		topics = append(topics, some...)
 		return nil
 	})
 	return topics, damaged, err
 }
 
-// Subscribers is [stats.Stats.EachSubscribers] in one list.
+// Subscribers is [inspect.Inspector.EachSubscribers] in one list.
 func Subscribers(ctx context.Context, of Lists) (subscribers []bus.Subscriber, damaged []string, err error) {
-	damaged, err = of.EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
+	damaged, err = of.EachSubscribers(ctx, inspect.Page{}, func(some []bus.Subscriber) error {
 		subscribers = append(subscribers, some...)
 		return nil
 	})

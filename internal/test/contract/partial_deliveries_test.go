@@ -20,8 +20,8 @@ import (
 	"routemaster/client/receipt"
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/test/bustest"
 	"routemaster/internal/wire"
@@ -121,7 +121,7 @@ func TestReceiptsAddUp(t *testing.T) {
 	ctx, p := t.Context(), b.Stores.Of(bus.Token(shop)).Partition()
 	assert.Equal(t, fmt.Sprint(len(acknowledged)), p.HGet(ctx, p.Namespace()+"delivery:"+shop, "events_sent").Val())
 	assert.Equal(t, fmt.Sprint(len(rejected)), p.HGet(ctx, p.Namespace()+"deadletters:events", shop).Val())
-	counters, err := stats.Of(b.Stores.First()).Counters(ctx)
+	counters, err := inspect.Of(b.Stores.First()).Counters(ctx)
 	require.NoError(t, err)
 	delivered := bus.NewCounter("delivery.events", telemetry.QueueTag("shop"), bus.Tag{Name: "status", Value: "success"})
 	assert.EqualValues(t, len(acknowledged), counters[delivered])

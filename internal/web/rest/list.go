@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/stats"
+	"routemaster/internal/inspect"
 )
 
 // maxPage is the maximum limit of a page, in elements.
 const maxPage = 10_000
 
 // ReadPage reads from a request's query which part of a list is wanted.
-func ReadPage(r *http.Request) (page stats.Page, err error) {
+func ReadPage(r *http.Request) (page inspect.Page, err error) {
 	query := r.URL.Query()
 	page.After = query.Get("after")
 	if limit := query.Get("limit"); limit != "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	"routemaster/internal/inspect"
 	typesOfJobs "routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/outbound"
@@ -28,7 +29,6 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
@@ -85,7 +85,7 @@ func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 		JobTypes: samples.JobTypes{
 			Count: func(context.Context) ([]typesOfJobs.CountedType, error) { return nil, nil },
 		},
-		Machines: samples.Machines{Count: config.Machines.Labels.CountAll, Counters: stats.Of(st).ReadCounters},
+		Machines: samples.Machines{Count: config.Machines.Labels.CountAll, Counters: inspect.Of(st).ReadCounters},
 	}, time.Now)
 	config.Live = samples.NewLive(collector)
 	config.Jobs.Processes = func(ctx context.Context) ([]overview.Process, error) {

@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"cmp"
@@ -62,7 +62,7 @@ type health struct {
 
 // readConditions reads how the deliveries to subscribers go, whose tokens are in order. After an
 // error nothing is known.
-func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *Conditions) error {
+func (s *Inspector) readConditions(ctx context.Context, tokens []bus.Token, known *Conditions) error {
 	was, all, isNew := known.all, make([]*condition, len(tokens)), false
 	*known = Conditions{}
 	for i, token := range tokens {
@@ -109,7 +109,7 @@ func (s *Stats) readConditions(ctx context.Context, tokens []bus.Token, known *C
 
 // readFields reads fields of a hash of each of these, and calls a function with their values: nil
 // if it is no hash.
-func (s *Stats) readFields(ctx context.Context, of []bus.Token, key func(bus.Token) string, fields []string, each func(int, []any)) error {
+func (s *Inspector) readFields(ctx context.Context, of []bus.Token, key func(bus.Token) string, fields []string, each func(int, []any)) error {
 	first := 0
 	for some := range slices.Chunk(of, batchesPerTrip) {
 		hashes := make([]rdb.Reply[[]any], len(some))

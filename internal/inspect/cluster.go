@@ -1,6 +1,4 @@
-// Package clusterstatus looks at a bus on a Redis Cluster as its operator does: in which state each
-// partition is, which are on their way to another node, and how the nodes are set up.
-package clusterstatus
+package inspect
 
 import (
 	"context"
@@ -15,47 +13,47 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// timeout is how long a partition or a node may take to answer.
-const timeout = 2 * time.Second
+// clusterTimeout is how long a partition or a node may take to answer.
+const clusterTimeout = 2 * time.Second
 
-// State is that of a partition.
-type State string
+// PartitionState is that of a partition.
+type PartitionState string
 
 // The states of a partition.
 const (
 	// Open: it is used.
-	Open State = "open"
+	Open PartitionState = "open"
 	// Held: it refuses scripts, because somebody holds it, or because it has come back without its
 	// keys.
-	Held State = "held"
+	Held PartitionState = "held"
 	// Moving: its slot is on its way to another node, key by key. It may be held besides.
-	Moving State = "moving"
+	Moving PartitionState = "moving"
 	// Mismatched: what it says of itself is not what its place is.
-	Mismatched State = "mismatched"
+	Mismatched PartitionState = "mismatched"
 	// Away: its node does not answer, or refuses to.
-	Away State = "away"
+	Away PartitionState = "away"
 )
 
-// Status is how a bus is.
-type Status struct {
-	Partitions []Partition
+// ClusterStatus is how a bus is.
+type ClusterStatus struct {
+	Partitions []ClusterPartition
 	// Nodes are the masters of the cluster. Those without partitions come last.
-	Nodes []Node
+	Nodes []ClusterNode
 }
 
-// Partition is the state of one.
-type Partition struct {
+// ClusterPartition is the state of one.
+type ClusterPartition struct {
 	Number rdb.Number
 	Slot   int
 	// Node is the address of the node that has it.
 	Node  string
-	State State
+	State PartitionState
 	// Reason says more about the state, unless that is [Open].
 	Reason string
 }
 
 // NodeOf is the node that has a partition; nil if none has.
-func (s Status) NodeOf(number rdb.Number) *Node {
+func (s ClusterStatus) NodeOf(number rdb.Number) *ClusterNode {
 	for i := range s.Nodes {
 		if slices.Contains(s.Nodes[i].Partitions, number) {
 			return &s.Nodes[i]
@@ -65,7 +63,7 @@ func (s Status) NodeOf(number rdb.Number) *Node {
 }
 
 // Silent are the nodes that have not said what is on its way: that may be more than [Moving] says.
-func (s Status) Silent() (addresses []string) {
+func (s ClusterStatus) Silent() (addresses []string) {
 	for _, node := range s.Nodes {
 		if node.id == "" {
 			addresses = append(addresses, node.Address)
@@ -75,7 +73,7 @@ func (s Status) Silent() (addresses []string) {
 }
 
 // AreOpen is whether all partitions are open.
-func (s Status) AreOpen() bool {
+func (s ClusterStatus) AreOpen() bool {
 	for _, p := range s.Partitions {
 		if p.State != Open {
 			return false
@@ -84,10 +82,10 @@ func (s Status) AreOpen() bool {
 	return true
 }
 
-// Read looks at the partitions of the bus at a URL, and at the nodes. One that does not answer is
-// in the status as such. URL is that of the cluster.
-func Read(ctx context.Context, url string, partitions rdb.Partitions) Status {
-	s := Status{Partitions: make([]Partition, len(partitions))}
+// ReadCluster looks at the partitions of the bus at a URL, and at the nodes. One that does not
+// answer is in the status as such. URL is that of the cluster.
+func ReadCluster(ctx context.Context, url string, partitions rdb.Partitions) ClusterStatus {
+	s := ClusterStatus{Partitions: make([]ClusterPartition, len(partitions))}
 	var reading sync.WaitGroup
 	for i, p := range partitions {
 		reading.Go(func() { s.Partitions[i] = readPartition(ctx, p) })
@@ -100,9 +98,9 @@ func Read(ctx context.Context, url string, partitions rdb.Partitions) Status {
 
 // readPartition reads what a partition says of itself. Its namespace is a key that never exists: a
 // node from which the slot is moving answers ASK to that, whatever has moved already.
-func readPartition(ctx context.Context, p *rdb.Partition) Partition {
-	read := Partition{Number: p.Number(), Slot: rdb.SlotOf(p.Namespace()), State: Open}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func readPartition(ctx context.Context, p *rdb.Partition) ClusterPartition {
+	read := ClusterPartition{Number: p.Number(), Slot: rdb.SlotOf(p.Namespace()), State: Open}
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	var name rdb.Reply[string]
 	err := p.Pipelined(ctx, "read the partition", func(pipe rdb.Commands) {
@@ -131,7 +129,7 @@ func isAsk(err error) bool {
 // reason is an error without what is said of each call to Redis.
 func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("no answer within %v", timeout)
+		return fmt.Sprintf("no answer within %v", clusterTimeout)
 	}
 	text := err.Error()
 	if _, after, ok := strings.Cut(text, bus.ErrUnavailable.Error()+": "); ok {
@@ -141,7 +139,7 @@ func reason(err error) string {
 }
 
 // mark notes which partitions are moving, as the nodes say.
-func (s *Status) mark() {
+func (s *ClusterStatus) mark() {
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		var says []string
@@ -164,7 +162,7 @@ func (s *Status) mark() {
 }
 
 // addressOf is the address of the node of an ID, or the ID if that is none of the masters.
-func (s *Status) addressOf(id string) string {
+func (s *ClusterStatus) addressOf(id string) string {
 	for _, node := range s.Nodes {
 		if node.id == id {
 			return node.Address

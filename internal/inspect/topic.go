@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type TopicDetail struct {
 // TopicDetail reads one topic. Subscribers with a key that is not of its type are left out: damaged
 // are these keys, with clients' names in place of tokens. It fails with [bus.ErrTopicUnknown] or
 // [bus.ErrUnavailable], or when a key of the topic is not of its type.
-func (s *Stats) TopicDetail(ctx context.Context, name bus.TopicName) (d TopicDetail, damaged []string, err error) {
+func (s *Inspector) TopicDetail(ctx context.Context, name bus.TopicName) (d TopicDetail, damaged []string, err error) {
 	known, err := s.redis.SIsMember(ctx, s.keys.Topics(), string(name)).Result()
 	if err != nil {
 		return d, nil, rdb.Wrap("read topic", err)

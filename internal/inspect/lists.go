@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 // EachTopics calls a function with the topics of a page whose home this is, ordered by name, some
 // at a time. Those with a key that is not of its type, because something else has written to it,
 // are left out. Damaged are these keys. What changes meanwhile may be seen or not.
-func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
+func (s *Inspector) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	err = rdb.EachByName(ctx, s.redis, s.keys.Topics(), p, topicsPerTrip, s.redis.OwnName, func(some []rdb.NamedMember) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
@@ -38,7 +38,7 @@ func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) e
 	return damaged, rdb.Wrap("list topics", err)
 }
 
-func (s *Stats) topics(ctx context.Context, some []rdb.NamedMember) (topics []bus.Topic, damaged []string, err error) {
+func (s *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics []bus.Topic, damaged []string, err error) {
 	hashes, names := make([]rdb.Reply[[]any], len(some)), make([]string, len(some))
 	var owners rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
@@ -74,12 +74,12 @@ func (s *Stats) topics(ctx context.Context, some []rdb.NamedMember) (topics []bu
 // their clients, some at a time. Several of one name are always on one page. Those with a key that
 // is not of its type, because something else has written to it, are left out. Damaged are these
 // keys; they show clients by name, never a token.
-func (s *Stats) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
+func (s *Inspector) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
 	return s.eachSubscriber(ctx, s.keys.Subscribers(), p, each)
 }
 
-// eachSubscriber is [Stats.EachSubscribers] for those in a set of tokens.
-func (s *Stats) eachSubscriber(
+// eachSubscriber is [Inspector.EachSubscribers] for those in a set of tokens.
+func (s *Inspector) eachSubscriber(
 	ctx context.Context, set string, p Page, each func([]bus.Subscriber) error,
 ) (damaged []string, err error) {
 	names := map[string]string{}
@@ -104,7 +104,7 @@ func (s *Stats) eachSubscriber(
 }
 
 // subscribers reads some subscribers. One deleted in the meantime is left out.
-func (s *Stats) subscribers(ctx context.Context, some []rdb.NamedMember) (found []bus.Subscriber, damaged []string, err error) {
+func (s *Inspector) subscribers(ctx context.Context, some []rdb.NamedMember) (found []bus.Subscriber, damaged []string, err error) {
 	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
 	sent := make([]rdb.Reply[string], len(some))
 	sizes := make([]rdb.Reply[int64], len(some))
@@ -165,7 +165,7 @@ func parseSubscriber(hash map[string]string, sent string) bus.Subscriber {
 
 // TopicsOf reads the topics of subscribers, ordered by name. Of one whose key is not of its type
 // there are none. It fails with [bus.ErrUnavailable].
-func (s *Stats) TopicsOf(ctx context.Context, tokens []bus.Token) (map[bus.Token][]bus.TopicName, error) {
+func (s *Inspector) TopicsOf(ctx context.Context, tokens []bus.Token) (map[bus.Token][]bus.TopicName, error) {
 	found := make(map[bus.Token][]bus.TopicName, len(tokens))
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
 		names, sizes := make([]string, len(some)), make([]rdb.Reply[int64], len(some))
@@ -189,7 +189,7 @@ func (s *Stats) TopicsOf(ctx context.Context, tokens []bus.Token) (map[bus.Token
 }
 
 // topicsOf reads the topics of subscribers, given how many they have.
-func (s *Stats) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
+func (s *Inspector) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
 	topics := make([][]bus.TopicName, len(tokens))
 	for i := 0; i < len(tokens); {
 		cmds := map[int]rdb.PageReply{}
@@ -215,7 +215,7 @@ func (s *Stats) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply
 
 // topicNames are the topics of a subscriber, of which the first have been asked for. The set may
 // have been replaced meanwhile by what is none.
-func (s *Stats) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
+func (s *Inspector) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
 	if first.Err() != nil {
 		return nil, nil
 	}

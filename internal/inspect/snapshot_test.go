@@ -1,4 +1,4 @@
-package stats_test
+package inspect_test
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 )
 
@@ -26,17 +26,17 @@ func TestSnapshot(t *testing.T) {
 		f.PublishEvents("widgets", 1, 3, 7)
 		server.Raw.HSet(ctx, "subscriber:"+string(storetest.Alice), "health_points", 40, "last_attempted_at", storetest.After(50).UnixMilli())
 		server.Raw.HSet(ctx, "delivery:"+string(storetest.Alice), "events_sent", 12)
-		one := stats.Lanes{Count: 1}
-		backlog := stats.Backlog{
+		one := inspect.Lanes{Count: 1}
+		backlog := inspect.Backlog{
 			Client: "alice", Token: storetest.Alice, Events: 3, Batches: 2, Subscribed: true, Timeout: 100 * time.Millisecond,
 			Sent: 12, AttemptedAt: storetest.After(50),
 			Health: 40, OldestAt: storetest.After(7), Lanes: one,
 		}
-		idle := stats.Backlog{Client: "bob", Token: storetest.Bob, Subscribed: true, Timeout: 100 * time.Millisecond, Health: 100, Lanes: one}
+		idle := inspect.Backlog{Client: "bob", Token: storetest.Bob, Subscribed: true, Timeout: 100 * time.Millisecond, Health: 100, Lanes: one}
 		snapshot, err := f.Snapshot(ctx, storetest.After(106))
 		require.NoError(t, err)
-		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
-		assert.Equal(t, map[bus.Queue]stats.JobCounts{
+		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, map[bus.Queue]inspect.JobCounts{
 			bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueJobs: {}, bus.QueueMachines: {}, bus.QueueAux: {},
 		}, snapshot.Jobs)
 		assert.Equal(t, int64(1), snapshot.Due)
@@ -51,18 +51,18 @@ func TestSnapshot(t *testing.T) {
 		require.NoError(t, f.Pause(ctx, storetest.Bob, bus.Forever))
 		server.Raw.HSet(ctx, "delivery:"+string(storetest.Alice),
 			"throttled_until", storetest.After(5000).UnixMilli(), "paced_until", fmt.Sprintf("%d.25", storetest.After(99).UnixMilli()))
-		backlog.Holds = stats.Holds{Throttled: storetest.After(5000), Paced: storetest.After(100)}
-		idle.Holds = stats.Holds{Paused: time.UnixMilli(bus.Forever.UnixMilli())}
+		backlog.Holds = inspect.Holds{Throttled: storetest.After(5000), Paced: storetest.After(100)}
+		idle.Holds = inspect.Holds{Paused: time.UnixMilli(bus.Forever.UnixMilli())}
 		snapshot, err = f.Snapshot(ctx, storetest.After(106))
 		require.NoError(t, err)
-		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.Backlogs)
 
 		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		snapshot, err = f.Snapshot(ctx, storetest.After(107))
 		require.NoError(t, err)
-		backlog.Subscribed, backlog.Health, backlog.Lanes, backlog.Holds = false, 100, stats.Lanes{}, stats.Holds{}
+		backlog.Subscribed, backlog.Health, backlog.Lanes, backlog.Holds = false, 100, inspect.Lanes{}, inspect.Holds{}
 		backlog.Timeout, backlog.Sent, backlog.AttemptedAt = bus.DefaultTimeout, 0, time.Time{}
-		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.Backlogs)
 		assert.Equal(t, int64(2), snapshot.Due)
 	})
 }
@@ -75,9 +75,9 @@ func TestBatchesThatWereMetAreNotReadAgain(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
 		f.PublishEvents("widgets", 1, 1, 7)
 		batch := "batch:" + server.Raw.ZRange(ctx, "batches:index", 0, 0).Val()[0]
-		known := stats.Batches{}
+		known := inspect.Batches{}
 		oldest := func(token bus.Token) time.Time {
-			backlogs := []stats.Backlog{{Token: token, Events: 1}, {Token: "other--1"}}
+			backlogs := []inspect.Backlog{{Token: token, Events: 1}, {Token: "other--1"}}
 			require.NoError(t, f.FindOldest(ctx, backlogs, known))
 			assert.Zero(t, backlogs[1].OldestAt)
 			return backlogs[0].OldestAt
@@ -112,14 +112,14 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 			require.NoError(t, f.Redis.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
 			snapshot, err := f.Snapshot(t.Context(), storetest.After(0))
 			require.NoError(t, err, name)
-			alices := stats.Backlog{Client: "alice", Token: storetest.Alice, Timeout: time.Hour, Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
+			alices := inspect.Backlog{Client: "alice", Token: storetest.Alice, Timeout: time.Hour, Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: inspect.Lanes{Count: 1}}
 			assert.Contains(t, snapshot.Backlogs, alices, name)
 			if name == "hash" {
-				bobs := stats.Backlog{Client: "bob", Token: storetest.Bob, Events: 1, Batches: 1, OldestAt: storetest.After(7)}
+				bobs := inspect.Backlog{Client: "bob", Token: storetest.Bob, Events: 1, Batches: 1, OldestAt: storetest.After(7)}
 				assert.Contains(t, snapshot.Backlogs, bobs, "nobody knows its health")
 				assert.Equal(t, []string{"subscriber:bob"}, snapshot.Damaged)
 			} else {
-				assert.Contains(t, snapshot.Backlogs, stats.Backlog{Client: "bob", Token: storetest.Bob, Timeout: time.Hour, Subscribed: true, Health: 100, Lanes: stats.Lanes{Count: 1}})
+				assert.Contains(t, snapshot.Backlogs, inspect.Backlog{Client: "bob", Token: storetest.Bob, Timeout: time.Hour, Subscribed: true, Health: 100, Lanes: inspect.Lanes{Count: 1}})
 				assert.Empty(t, snapshot.Damaged)
 			}
 		}

@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -35,16 +35,16 @@ type candidate struct {
 // failedSearched is how many of the batches that wait for a retry are looked at.
 const failedSearched = 100
 
-// standing is what stands in the lanes of a generation or takes in events there, and what has
+// laneReplies is what stands in the lanes of a generation or takes in events there, and what has
 // failed.
-type standing struct {
+type laneReplies struct {
 	lanes          []string
 	lengths        []rdb.Reply[int64]
 	heads, current []rdb.Reply[[]string]
 	failed         rdb.Reply[[]string]
 }
 
-func (s *Stats) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, of lanes.Generation) (q standing) {
+func (s *Inspector) askLanes(ctx context.Context, pipe rdb.Commands, token bus.Token, of lanes.Generation) (q laneReplies) {
 	for i := range of.Lanes {
 		name := s.jobs.Lane(bus.JobBatch, of.Lane(token, i))
 		q.lanes, q.lengths = append(q.lanes, name), append(q.lengths, pipe.ZCard(ctx, name))
@@ -57,7 +57,7 @@ func (s *Stats) askStanding(ctx context.Context, pipe rdb.Commands, token bus.To
 
 // readQueue reads how many lanes a failed batch holds up, and when the next delivery can begin, in
 // one round trip more if there are other lanes than the default one.
-func (s *Stats) readQueue(ctx context.Context, d *Detail, r records, now time.Time) error {
+func (s *Inspector) readQueue(ctx context.Context, d *Detail, r records, now time.Time) error {
 	w, q, heads := waiting{batches: rdb.Integer(r.batches.Val(), 0)}, r.standing, r.standing.heads
 	if len(r.lanes) > 1 {
 		w.batches = r.lanes[0].Batches
@@ -65,7 +65,7 @@ func (s *Stats) readQueue(ctx context.Context, d *Detail, r records, now time.Ti
 	isQueued, isStrict, isDefault := w.batches > 0, d.Options.Options.StrictOrder, r.lanes.IsDefault()
 	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		if isQueued && !isDefault {
-			q = s.askStanding(ctx, pipe, d.Token, r.lanes[0])
+			q = s.askLanes(ctx, pipe, d.Token, r.lanes[0])
 		}
 		if isStrict && !isDefault {
 			heads = s.askHeads(ctx, pipe, d.Token, r.lanes)
@@ -95,7 +95,7 @@ func (s *Stats) readQueue(ctx context.Context, d *Detail, r records, now time.Ti
 }
 
 // findWaiting finds what a subscriber's batches wait for, given what stands in the oldest lanes.
-func (s *Stats) findWaiting(ctx context.Context, token bus.Token, all lanes.Generations, q standing, w *waiting) error {
+func (s *Inspector) findWaiting(ctx context.Context, token bus.Token, all lanes.Generations, q laneReplies, w *waiting) error {
 	w.all = len(q.failed.Val()) < failedSearched
 	for i, name := range q.lanes {
 		w.inLanes += q.lengths[i].Val()

@@ -1,4 +1,4 @@
-package stats_test
+package inspect_test
 
 import (
 	"testing"
@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 )
 
@@ -22,7 +22,7 @@ func TestDetail(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
 		detail, err := f.Detail(ctx, storetest.Alice, storetest.Start)
 		require.NoError(t, err)
-		assert.Equal(t, stats.Detail{Subscriber: bus.Subscriber{
+		assert.Equal(t, inspect.Detail{Subscriber: bus.Subscriber{
 			Token: storetest.Alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
 			Timeout: time.Hour, MaxEvents: 3, Health: 100, Topics: []bus.TopicName{"widgets"},
 		}}, detail)
@@ -36,14 +36,14 @@ func TestDetail(t *testing.T) {
 		f.Redis.HSet(ctx, "deadletters:bytes", "alice--1", "340")
 		_, _, err = f.RotateToken(ctx, storetest.Alice, "alice--2")
 		require.NoError(t, err)
-		holder, err := f.Stats.Holder(ctx, storetest.Alice)
+		holder, err := f.Inspector.Holder(ctx, storetest.Alice)
 		require.NoError(t, err)
 		detail, err = f.Detail(ctx, holder, storetest.Start)
 		require.NoError(t, err)
 		assert.Equal(t, bus.Token("alice--2"), detail.Token)
 		assert.Equal(t, bus.Options{Partial: true}, detail.Options.Options)
 		assert.Equal(t, storetest.After(500), detail.Holds.Paused)
-		assert.Equal(t, stats.DeadLetters{Letters: 2, Events: 12, Bytes: 340, OldestAt: time.UnixMilli(7)}, detail.DeadLetters)
+		assert.Equal(t, inspect.DeadLetters{Letters: 2, Events: 12, Bytes: 340, OldestAt: time.UnixMilli(7)}, detail.DeadLetters)
 		detail, err = f.Detail(ctx, holder, storetest.After(501))
 		require.NoError(t, err)
 		assert.Zero(t, detail.Holds.Paused)
@@ -52,18 +52,18 @@ func TestDetail(t *testing.T) {
 
 func TestAPageFindsAHolderOnce(t *testing.T) {
 	f := storetest.NewBus(t, rdbtest.Embedded(t))
-	one, next := stats.WithFoundHolders(t.Context()), stats.WithFoundHolders(t.Context())
-	_, err := f.Stats.Holder(one, storetest.Alice)
+	one, next := inspect.WithFoundHolders(t.Context()), inspect.WithFoundHolders(t.Context())
+	_, err := f.Inspector.Holder(one, storetest.Alice)
 	require.ErrorIs(t, err, bus.ErrNotSubscribed)
 	f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
-	holder, err := f.Stats.Holder(one, storetest.Alice)
+	holder, err := f.Inspector.Holder(one, storetest.Alice)
 	require.NoError(t, err, "only who was found is remembered")
 	require.Equal(t, storetest.Alice, holder)
 	require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
-	holder, err = f.Stats.Holder(one, storetest.Alice)
+	holder, err = f.Inspector.Holder(one, storetest.Alice)
 	require.NoError(t, err)
 	require.Equal(t, storetest.Alice, holder)
-	_, err = f.Stats.Holder(next, storetest.Alice)
+	_, err = f.Inspector.Holder(next, storetest.Alice)
 	require.ErrorIs(t, err, bus.ErrNotSubscribed)
 }
 

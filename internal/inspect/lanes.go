@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type LaneOptions struct {
 
 // LaneOptions reads the lanes of subscribers. Those whose options cannot be read are missing. It
 // fails with [bus.ErrUnavailable].
-func (s *Stats) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
+func (s *Inspector) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
 	found := make(map[bus.Token]LaneOptions, len(tokens))
 	fields := slices.Concat(lanes.Fields, []string{"strict_order"})
 	err := s.readFields(ctx, tokens, s.keys.Options, fields, func(i int, stored []any) {
@@ -45,7 +45,7 @@ func (s *Stats) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.To
 
 // CountBlocked counts the lanes that a failed batch holds up, of those subscribers whose order is
 // strict. It fails with [bus.ErrUnavailable].
-func (s *Stats) CountBlocked(ctx context.Context, options map[bus.Token]LaneOptions) (map[bus.Token]int, error) {
+func (s *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]LaneOptions) (map[bus.Token]int, error) {
 	var strict []bus.Token
 	for token, o := range options {
 		if o.IsStrict {
@@ -67,7 +67,7 @@ func (s *Stats) CountBlocked(ctx context.Context, options map[bus.Token]LaneOpti
 }
 
 // addLanes fills in the lanes of those that are subscribed.
-func (s *Stats) addLanes(ctx context.Context, backlogs []Backlog) error {
+func (s *Inspector) addLanes(ctx context.Context, backlogs []Backlog) error {
 	var tokens []bus.Token
 	for _, b := range backlogs {
 		if b.Subscribed {
@@ -89,7 +89,7 @@ func (s *Stats) addLanes(ctx context.Context, backlogs []Backlog) error {
 }
 
 // askHeads asks for the head of each lane of a subscriber.
-func (s *Stats) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
+func (s *Inspector) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
 	for _, generation := range all {
 		for lane := range generation.Lanes {
 			heads = append(heads, pipe.ZRange(ctx, s.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, 0))
@@ -99,7 +99,7 @@ func (s *Stats) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token
 }
 
 // askFailed asks which heads of lanes have failed: those that have a score.
-func (s *Stats) askFailed(ctx context.Context, pipe rdb.Commands, token bus.Token, heads []rdb.Reply[[]string]) (scores []rdb.Reply[float64]) {
+func (s *Inspector) askFailed(ctx context.Context, pipe rdb.Commands, token bus.Token, heads []rdb.Reply[[]string]) (scores []rdb.Reply[float64]) {
 	for _, head := range heads {
 		for _, packed := range head.Val() {
 			if job, err := wire.UnpackJob(packed); err == nil && len(job.Args) == 1 {
@@ -111,7 +111,7 @@ func (s *Stats) askFailed(ctx context.Context, pipe rdb.Commands, token bus.Toke
 }
 
 // countBlocked counts the lanes whose heads have failed, by token.
-func (s *Stats) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
+func (s *Inspector) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
 	failed := make(map[bus.Token][]rdb.Reply[float64], len(heads))
 	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 		for token, lanes := range heads {

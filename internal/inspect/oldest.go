@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -10,17 +10,13 @@ import (
 )
 
 // What a search for the oldest batches asks of Redis in one round trip, and in all.
-const (
-	batchesPerTrip  = 500
-	batchesSearched = 20_000
-)
 
 // oldestSearch finds when subscribers' oldest events were received: when their oldest batches were
 // opened. It walks the index of all batches, oldest first, as far as it must. So that a long
 // backlog of one subscriber does not make the list of all of them slow, it gives up after max
 // batches; then the times it has not found are missing, and later than those it has.
 type oldestSearch struct {
-	stats *Stats
+	stats *Inspector
 	max   int64
 	// next is the place in the index that comes next.
 	next int64
@@ -44,7 +40,7 @@ type batch struct {
 // FindOldest fills in when the oldest event of each backlog was received, as far as it is in the
 // 2,000 oldest batches. It adds what it learns of these to known, and so need not ask for that
 // again. It fails with [bus.ErrUnavailable], or when the index is not of its type.
-func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) error {
+func (s *Inspector) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) error {
 	search := &oldestSearch{stats: s, max: snapshotSearches, known: known}
 	return search.find(ctx, len(backlogs), func(i int) (bus.Token, int64, *time.Time) {
 		return backlogs[i].Token, backlogs[i].Events, &backlogs[i].OldestAt

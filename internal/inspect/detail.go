@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"cmp"
@@ -54,8 +54,8 @@ type DeadLetters struct {
 // holdersKey is the key of the holders that were found in a context, by token.
 type holdersKey struct{}
 
-// WithFoundHolders returns a context in which [Stats.Holder] finds each holder once, unless
-// [Stats.Detail] has found it before: for reads that make up one page.
+// WithFoundHolders returns a context in which [Inspector.Holder] finds each holder once, unless
+// [Inspector.Detail] has found it before: for reads that make up one page.
 func WithFoundHolders(ctx context.Context) context.Context {
 	return context.WithValue(ctx, holdersKey{}, &sync.Map{})
 }
@@ -69,7 +69,7 @@ func foundHolders(ctx context.Context) *sync.Map {
 
 // Holder returns the token that holds a client's subscription: see [store.Store.Holder]. It fails
 // with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
-func (s *Stats) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
+func (s *Inspector) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
 	found := foundHolders(ctx)
 	if known, ok := found.Load(token); ok {
 		return known.(bus.Token), nil
@@ -93,9 +93,10 @@ func (s *Stats) Holder(ctx context.Context, token bus.Token) (holder bus.Token, 
 	return holder, err
 }
 
-// Detail reads the subscriber that a client's subscription belongs to, as [Stats.Holder] finds it.
-// It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its type.
-func (s *Stats) Detail(ctx context.Context, client bus.Token, now time.Time) (d Detail, err error) {
+// Detail reads the subscriber that a client's subscription belongs to, as [Inspector.Holder] finds
+// it. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its
+// type.
+func (s *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time) (d Detail, err error) {
 	r, err := s.readRecords(ctx, client)
 	if err == nil && r.heir.Val() != "" {
 		r, err = s.readRecords(ctx, bus.Token(r.heir.Val()))
@@ -132,12 +133,12 @@ type records struct {
 	oldest                   rdb.ScoredReply
 	deadEvents, deadBytes    rdb.Reply[string]
 	sent, events, batches    rdb.Reply[string]
-	standing                 standing
+	standing                 laneReplies
 	holds                    Holds
 	lanes                    lanes.Generations
 }
 
-func (s *Stats) readRecords(ctx context.Context, token bus.Token) (r records, err error) {
+func (s *Inspector) readRecords(ctx context.Context, token bus.Token) (r records, err error) {
 	var holds rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		r = records{
@@ -155,7 +156,7 @@ func (s *Stats) readRecords(ctx context.Context, token bus.Token) (r records, er
 			sent:       pipe.HGet(ctx, s.keys.Delivery(token), "events_sent"),
 			events:     pipe.HGet(ctx, s.keys.EventGauge(), string(token)),
 			batches:    pipe.HGet(ctx, s.keys.BatchGauge(), string(token)),
-			standing:   s.askStanding(ctx, pipe, token, lanes.Default[0]),
+			standing:   s.askLanes(ctx, pipe, token, lanes.Default[0]),
 		}
 		holds = pipe.HMGet(ctx, s.keys.Delivery(token), HoldFields...)
 	})

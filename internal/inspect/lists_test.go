@@ -1,4 +1,4 @@
-package stats_test
+package inspect_test
 
 import (
 	"fmt"
@@ -10,12 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 )
-
-func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 func TestListsComeInPages(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -28,7 +26,7 @@ func TestListsComeInPages(t *testing.T) {
 			want = append(want, fmt.Sprintf("t%05d", i))
 		}
 		require.NoError(t, f.Redis.SAdd(ctx, "topics", members...).Err())
-		list := func(p stats.Page) (names []string) {
+		list := func(p inspect.Page) (names []string) {
 			_, err := f.EachTopics(ctx, p, func(topics []bus.Topic) error {
 				for _, topic := range topics {
 					names = append(names, string(topic.Name))
@@ -38,13 +36,13 @@ func TestListsComeInPages(t *testing.T) {
 			require.NoError(t, err)
 			return names
 		}
-		assert.Equal(t, want, list(stats.Page{}))
-		assert.Equal(t, want[:3], list(stats.Page{Limit: 3}))
-		assert.Equal(t, want[3:7], list(stats.Page{Limit: 4, After: want[2]}))
-		assert.Equal(t, want[24_990:], list(stats.Page{Limit: 100, After: want[24_989]}))
-		assert.Equal(t, want[5_000:], list(stats.Page{After: "t04999x"}), "a name that is none")
-		assert.Equal(t, want[:15_000], list(stats.Page{Limit: 15_000}))
-		assert.Empty(t, list(stats.Page{After: "u"}))
+		assert.Equal(t, want, list(inspect.Page{}))
+		assert.Equal(t, want[:3], list(inspect.Page{Limit: 3}))
+		assert.Equal(t, want[3:7], list(inspect.Page{Limit: 4, After: want[2]}))
+		assert.Equal(t, want[24_990:], list(inspect.Page{Limit: 100, After: want[24_989]}))
+		assert.Equal(t, want[5_000:], list(inspect.Page{After: "t04999x"}), "a name that is none")
+		assert.Equal(t, want[:15_000], list(inspect.Page{Limit: 15_000}))
+		assert.Empty(t, list(inspect.Page{After: "u"}))
 	})
 }
 
@@ -58,7 +56,7 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 			f.AddSubscriber(token, time.Hour, 100, "widgets", "gadgets")
 		}
 		f.PublishEvents("widgets", 1, 1, 7)
-		list := func(p stats.Page) (tokens []bus.Token) {
+		list := func(p inspect.Page) (tokens []bus.Token) {
 			_, err := f.EachSubscribers(ctx, p, func(subscribers []bus.Subscriber) error {
 				for _, sub := range subscribers {
 					tokens = append(tokens, sub.Token)
@@ -70,10 +68,10 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 			require.NoError(t, err)
 			return tokens
 		}
-		assert.Equal(t, []bus.Token{storetest.Alice, "zz"}, list(stats.Page{Limit: 1}))
-		assert.Equal(t, []bus.Token{storetest.Bob, "aa"}, list(stats.Page{Limit: 2, After: "alice"}))
-		assert.Equal(t, []bus.Token{"aa"}, list(stats.Page{Limit: 2, After: "bob"}))
-		assert.Equal(t, []bus.Token{storetest.Alice, "zz", storetest.Bob, "aa"}, list(stats.Page{}))
+		assert.Equal(t, []bus.Token{storetest.Alice, "zz"}, list(inspect.Page{Limit: 1}))
+		assert.Equal(t, []bus.Token{storetest.Bob, "aa"}, list(inspect.Page{Limit: 2, After: "alice"}))
+		assert.Equal(t, []bus.Token{"aa"}, list(inspect.Page{Limit: 2, After: "bob"}))
+		assert.Equal(t, []bus.Token{storetest.Alice, "zz", storetest.Bob, "aa"}, list(inspect.Page{}))
 	})
 }
 
@@ -97,10 +95,10 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	_, err := pipe.Exec(ctx)
 	require.NoError(t, err)
 	require.NoError(t, f.Redis.ConfigResetStat(ctx).Err())
-	topics, _, err := storetest.Topics(ctx, f.Stats)
+	topics, _, err := storetest.Topics(ctx, f.Inspector)
 	require.NoError(t, err)
 	assert.Len(t, topics, 100_000)
-	subscribers, _, err := storetest.Subscribers(ctx, f.Stats)
+	subscribers, _, err := storetest.Subscribers(ctx, f.Inspector)
 	require.NoError(t, err)
 	require.Len(t, subscribers, 60)
 	for _, sub := range subscribers {
@@ -127,7 +125,7 @@ func TestSubscribersReportTheirOldestEvent(t *testing.T) {
 		f.PublishEvents("gadgets", 1, 3, 700)
 		f.PublishEvents("gadgets", 4, 5, 800)
 		f.AddSubscriber(storetest.Publisher, time.Hour, 100, "gadgets")
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Stats)
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Inspector)
 		require.NoError(t, err)
 		var oldest []time.Time
 		for _, sub := range subscribers {
@@ -148,7 +146,7 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	quickest := time.Hour
 	for range 10 {
 		began := time.Now()
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Stats)
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Inspector)
 		require.NoError(t, err)
 		require.Len(t, subscribers, 1000)
 		assert.Equal(t, storetest.After(0), subscribers[999].OldestAt)

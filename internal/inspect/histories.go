@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type HistorySize struct {
 
 // histories reads what is stored of all histories, ordered by topic. What cannot be read counts as
 // nothing.
-func (s *Stats) histories(ctx context.Context) (sizes []HistorySize, err error) {
+func (s *Inspector) histories(ctx context.Context) (sizes []HistorySize, err error) {
 	fields, err := s.redis.HKeys(ctx, s.keys.Plans()).Result()
 	if !rdb.Answered(err) {
 		return nil, rdb.Wrap("list histories", err)

@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // DamagedSingles finds which of the keys that are everybody's, and that this package reads, are not
 // of their type, without the namespace. It fails with [bus.ErrUnavailable].
-func (s *Stats) DamagedSingles(ctx context.Context) (damaged []string, err error) {
+func (s *Inspector) DamagedSingles(ctx context.Context) (damaged []string, err error) {
 	kinds := s.singles()
 	types := make(map[string]rdb.Reply[string], len(kinds))
 	err = s.redis.Reads(ctx, "read types", func(pipe rdb.Commands) {
@@ -27,7 +27,7 @@ func (s *Stats) DamagedSingles(ctx context.Context) (damaged []string, err error
 	return damaged, err
 }
 
-func (s *Stats) singles() map[string]rdb.Kind {
+func (s *Inspector) singles() map[string]rdb.Kind {
 	k := s.keys
 	all := map[string]rdb.Kind{
 		k.Subscribers(): rdb.Set, k.Topics(): rdb.Set, k.BatchesIndex(): rdb.SortedSet,

@@ -1,4 +1,4 @@
-package stats_test
+package inspect_test
 
 import (
 	"testing"
@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 )
 
@@ -26,7 +26,7 @@ func TestLanes(t *testing.T) {
 			require.EqualValues(t, fence, detail.Fence)
 			require.Equal(t, blocked, detail.Blocked)
 		}
-		requireLanes := func(want stats.Lanes) {
+		requireLanes := func(want inspect.Lanes) {
 			t.Helper()
 			snapshot, err := f.Snapshot(ctx, storetest.Start)
 			require.NoError(t, err)
@@ -48,13 +48,13 @@ func TestLanes(t *testing.T) {
 		requireDetail(202, 202, 0, 0) // and in flight
 		require.True(t, f.Complete(full, storetest.Done))
 		requireDetail(203, 1000, 0, 0)
-		requireLanes(stats.Lanes{Count: 2})
+		requireLanes(inspect.Lanes{Count: 2})
 
 		f.SetOption(storetest.Alice, "strict_order", "true")
 		f.SetOption(storetest.Alice, "lanes", "3")
 		requireDetail(204, 204, 1, 0) // nothing joins the batch any more
 		publish(2, 300)
-		requireLanes(stats.Lanes{Count: 3, Fence: 1, IsStrict: true})
+		requireLanes(inspect.Lanes{Count: 3, Fence: 1, IsStrict: true})
 		old := f.Take("w1", 301)
 		require.True(t, f.Complete(old, storetest.Result{
 			RetryAt: storetest.After(5000), Failure: bus.BatchFailure, Slice: &store.SliceResult{KeepTurn: true},
@@ -62,12 +62,12 @@ func TestLanes(t *testing.T) {
 		f.MakeInstant(2000)
 		require.Nil(t, f.Take("w1", 2000), "the new lanes wait for the old")
 		requireDetail(2000, 5000, 1, 1)
-		requireLanes(stats.Lanes{Count: 3, Fence: 1, IsStrict: true, Blocked: 1})
+		requireLanes(inspect.Lanes{Count: 3, Fence: 1, IsStrict: true, Blocked: 1})
 
 		f.MakeInstant(5000)
 		require.True(t, f.Complete(f.Take("w1", 5000), storetest.Done))
 		requireDetail(5001, 5001, 0, 0)
-		requireLanes(stats.Lanes{Count: 3, IsStrict: true})
+		requireLanes(inspect.Lanes{Count: 3, IsStrict: true})
 		assert.NotNil(t, f.Take("w1", 5001))
 		f.RequireSound()
 	})

@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 // Bus reads all partitions of a bus. It is safe for concurrent use.
 type Bus struct {
 	all  *stores.Stores
-	each []*Stats // by number of the partition
+	each []*Inspector // by number of the partition
 }
 
 // OfBus returns the stats of a bus.
@@ -30,20 +30,20 @@ func OfBus(all *stores.Stores) *Bus {
 	return b
 }
 
-// EachTopics is [Stats.EachTopics] of all partitions.
+// EachTopics is [Inspector.EachTopics] of all partitions.
 func (b *Bus) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
-	return merge(b.each, p, func(of *Stats, each func([]bus.Topic) error) ([]string, error) {
+	return merge(b.each, p, func(of *Inspector, each func([]bus.Topic) error) ([]string, error) {
 		return of.EachTopics(ctx, p, each)
 	}, func(t bus.Topic) string { return string(t.Name) }, each)
 }
 
-// EachSubscribers is [Stats.EachSubscribers] of all partitions.
+// EachSubscribers is [Inspector.EachSubscribers] of all partitions.
 func (b *Bus) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
 	nameOf, err := b.namer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return merge(b.each, p, func(of *Stats, each func([]bus.Subscriber) error) ([]string, error) {
+	return merge(b.each, p, func(of *Inspector, each func([]bus.Subscriber) error) ([]string, error) {
 		return of.EachSubscribers(ctx, p, each)
 	}, nameOf, each)
 }
@@ -57,7 +57,7 @@ func (b *Bus) namer(ctx context.Context) (func(bus.Subscriber) string, error) {
 	return func(sub bus.Subscriber) string { return string(bus.PublicName(sub.Token, names[sub.Token])) }, err
 }
 
-// TopicDetail is [Stats.TopicDetail], with the subscribers of all partitions.
+// TopicDetail is [Inspector.TopicDetail], with the subscribers of all partitions.
 func (b *Bus) TopicDetail(ctx context.Context, topic bus.TopicName) (d TopicDetail, damaged []string, err error) {
 	home := b.all.Partitions().Home(topic).Number()
 	d, damaged, err = b.each[home].TopicDetail(ctx, topic)
@@ -98,7 +98,7 @@ const perCall = 100
 // merge calls a function with the items of a page, some at a time: those of the lists of several
 // stats, of which each is in the order of the items' names. Those of one name are on one page.
 func merge[T any](
-	all []*Stats, p Page, list func(of *Stats, each func([]T) error) (damaged []string, err error),
+	all []*Inspector, p Page, list func(of *Inspector, each func([]T) error) (damaged []string, err error),
 	name func(T) string, each func([]T) error,
 ) (damaged []string, err error) {
 	if len(all) == 1 {

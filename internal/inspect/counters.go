@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 const countersPerTrip = 500
 
 // Counters reads the counters of the bus. What it cannot read it leaves out.
-func (s *Stats) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
+func (s *Inspector) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 	fields, err := s.redis.HGetAll(ctx, s.keys.Counters()).Result()
 	if err != nil {
 		return nil, rdb.Wrap("read counters", err)
@@ -23,7 +23,7 @@ func (s *Stats) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 
 // ReadCounters reads some counters of the bus: its cost grows with them, not with those there are.
 // One that never counted is 0. What it cannot read it leaves out: 0 would be a new beginning.
-func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
+func (s *Inspector) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
 	counts := make(map[bus.Counter]int64, len(counters))
 	err := s.EachCounter(ctx, PackCounters(counters), func(i int, count int64) { counts[counters[i]] = count })
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[b
 	return counts, nil
 }
 
-// PackCounters packs counters for [Stats.EachCounter].
+// PackCounters packs counters for [Inspector.EachCounter].
 func PackCounters(counters []bus.Counter) []string {
 	packed := make([]string, len(counters))
 	for i, c := range counters {
@@ -41,9 +41,9 @@ func PackCounters(counters []bus.Counter) []string {
 	return packed
 }
 
-// EachCounter is [Stats.ReadCounters] for many, which are packed: it calls a function with the
+// EachCounter is [Inspector.ReadCounters] for many, which are packed: it calls a function with the
 // place of each counter that it can read, and with its count.
-func (s *Stats) EachCounter(ctx context.Context, packed []string, each func(place int, count int64)) error {
+func (s *Inspector) EachCounter(ctx context.Context, packed []string, each func(place int, count int64)) error {
 	for first := 0; first < len(packed); first += countersPerTrip {
 		some := packed[first:min(first+countersPerTrip, len(packed))]
 		values, err := s.redis.HMGet(ctx, s.keys.Counters(), some...).Result()
@@ -63,7 +63,7 @@ func (s *Stats) EachCounter(ctx context.Context, packed []string, each func(plac
 
 // SwapMonitored notes which counts a metric service has got, for all workers, and returns those
 // noted before; none the first time.
-func (s *Stats) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
+func (s *Inspector) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
 	values := make([]any, 0, 2*len(counts))
 	for c, n := range counts {
 		values = append(values, wire.PackCounter(c), n)

@@ -1,4 +1,4 @@
-package clusterstatus_test
+package inspect_test
 
 import (
 	"strings"
@@ -8,12 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/inspect"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores/clusterstatus"
 )
-
-func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 // TestStatesOfPartitions has partitions beside each other on one Redis.
 func TestStatesOfPartitions(t *testing.T) {
@@ -23,14 +21,14 @@ func TestStatesOfPartitions(t *testing.T) {
 			require.NoError(t, p.Release(ctx))
 		}
 		require.NoError(t, all[1].Set(ctx, all[1].Namespace()+rdb.PartitionKey, "1/12", 0).Err())
-		s := clusterstatus.Read(ctx, "redis+cluster://"+server.URL[len("redis://"):], all)
-		var want []clusterstatus.Partition
+		s := inspect.ReadCluster(ctx, "redis+cluster://"+server.URL[len("redis://"):], all)
+		var want []inspect.ClusterPartition
 		for i, p := range all {
-			want = append(want, clusterstatus.Partition{Number: rdb.Number(i), Slot: rdb.SlotOf(p.Namespace()), Node: "here"})
+			want = append(want, inspect.ClusterPartition{Number: rdb.Number(i), Slot: rdb.SlotOf(p.Namespace()), Node: "here"})
 		}
-		want[0].State = clusterstatus.Open
-		want[1].State, want[1].Reason = clusterstatus.Mismatched, `it says that it is "1/12", and is 1/3`
-		want[2].State, want[2].Reason = clusterstatus.Held, "it is held, or has come back without its keys"
+		want[0].State = inspect.Open
+		want[1].State, want[1].Reason = inspect.Mismatched, `it says that it is "1/12", and is 1/3`
+		want[2].State, want[2].Reason = inspect.Held, "it is held, or has come back without its keys"
 		assert.Equal(t, want, s.Partitions)
 		assert.False(t, s.AreOpen())
 		require.Len(t, s.Nodes, 1)
@@ -44,7 +42,7 @@ func TestStatesOfPartitions(t *testing.T) {
 		for _, p := range all[1:] {
 			require.NoError(t, p.Release(ctx))
 		}
-		assert.True(t, clusterstatus.Read(ctx, server.URL, all).AreOpen())
+		assert.True(t, inspect.ReadCluster(ctx, server.URL, all).AreOpen())
 	})
 }
 
@@ -53,9 +51,9 @@ func TestNobodyAnswers(t *testing.T) {
 	client, err := rdb.Open(rdb.Options{URL: url, Connections: 1})
 	require.NoError(t, err)
 	defer client.Close()
-	s := clusterstatus.Read(t.Context(), url, client.Partitions("", 2))
+	s := inspect.ReadCluster(t.Context(), url, client.Partitions("", 2))
 	for _, p := range s.Partitions {
-		assert.Equal(t, clusterstatus.Away, p.State)
+		assert.Equal(t, inspect.Away, p.State)
 		assert.Contains(t, p.Reason, "refused")
 		assert.NotContains(t, p.Reason, "redis is unavailable", "the state says that")
 	}
@@ -69,13 +67,13 @@ func TestAReplicaOfAReplica(t *testing.T) {
 		o.Replicas, o.Arguments = 2, []string{"--appendonly", "yes"}
 	})
 	all := c.Open(t).Partitions("", 1)
-	warnings := func() []clusterstatus.Warning {
-		return clusterstatus.Read(t.Context(), c.URL, all).Warnings(0)
+	warnings := func() []inspect.Warning {
+		return inspect.ReadCluster(t.Context(), c.URL, all).Warnings(0)
 	}
 	isWell := func() bool { return len(warnings()) == 0 } // once the master knows that both follow it
 	require.Eventually(t, isWell, time.Minute, 10*time.Millisecond)
 	c.Chain(t, c.Nodes[1], c.Nodes[2])
-	var told []clusterstatus.Warning
+	var told []inspect.Warning
 	require.Eventually(t, func() bool { told = warnings(); return len(told) > 0 }, time.Minute, 10*time.Millisecond)
 	require.Len(t, told, 1)
 	_, master, ok := strings.Cut(told[0].Text, c.Nodes[1].Address+" follows a replica, and cannot take this node's place when it fails: "+

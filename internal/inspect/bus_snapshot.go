@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -41,7 +41,7 @@ type Node struct {
 	Memory *rdb.Memory
 }
 
-// Snapshot reads what waits in all partitions, as [Stats.Snapshot] does in one. It fails with
+// Snapshot reads what waits in all partitions, as [Inspector.Snapshot] does in one. It fails with
 // [bus.ErrUnavailable] if none can be read.
 func (b *Bus) Snapshot(ctx context.Context, until time.Time) (BusSnapshot, error) {
 	if len(b.each) == 1 {

@@ -1,4 +1,4 @@
-package stats
+package inspect
 
 import (
 	"context"
@@ -67,7 +67,7 @@ const snapshotSearches = 2000
 
 // Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with
 // what waits. Until says which jobs are due soon.
-func (s *Stats) Snapshot(ctx context.Context, until time.Time) (snapshot Snapshot, err error) {
+func (s *Inspector) Snapshot(ctx context.Context, until time.Time) (snapshot Snapshot, err error) {
 	if snapshot.Memory, err = s.Memory(ctx); err != nil {
 		return snapshot, err
 	}
@@ -92,7 +92,7 @@ func (s *Stats) Snapshot(ctx context.Context, until time.Time) (snapshot Snapsho
 }
 
 // Memory asks Redis about its memory: nil where Redis does not report it.
-func (s *Stats) Memory(ctx context.Context) (*rdb.Memory, error) {
+func (s *Inspector) Memory(ctx context.Context) (*rdb.Memory, error) {
 	memory, err := s.redis.Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		return nil, nil
@@ -101,7 +101,7 @@ func (s *Stats) Memory(ctx context.Context) (*rdb.Memory, error) {
 }
 
 // CountJobs counts the jobs of all queues, and the deliveries that are due now or until a time.
-func (s *Stats) CountJobs(ctx context.Context, until time.Time) (jobs map[bus.Queue]JobCounts, due int64, err error) {
+func (s *Inspector) CountJobs(ctx context.Context, until time.Time) (jobs map[bus.Queue]JobCounts, due int64, err error) {
 	instant, scheduled := map[bus.Queue]rdb.Reply[int64]{}, map[bus.Queue]rdb.Reply[int64]{}
 	var soon rdb.Reply[int64]
 	err = s.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
@@ -119,7 +119,7 @@ func (s *Stats) CountJobs(ctx context.Context, until time.Time) (jobs map[bus.Qu
 
 // Backlogs reads what waits for each subscriber, but for OldestAt and Lanes. Damaged is as in
 // [Snapshot]. What is known of how the deliveries go saves reading it again.
-func (s *Stats) Backlogs(ctx context.Context, known *Conditions) (backlogs []Backlog, damaged []string, err error) {
+func (s *Inspector) Backlogs(ctx context.Context, known *Conditions) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
 	var events, batches, dead rdb.Reply[map[string]string]
 	err = s.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {

@@ -1,4 +1,4 @@
-package stats_test
+package inspect_test
 
 import (
 	"maps"

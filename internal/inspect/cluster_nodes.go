@@ -1,4 +1,4 @@
-package clusterstatus
+package inspect
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Node is a master of the cluster.
-type Node struct {
+// ClusterNode is a master of the cluster.
+type ClusterNode struct {
 	Address string
 	// Partitions are those that it has.
 	Partitions []rdb.Number
@@ -41,16 +41,16 @@ type Node struct {
 
 // readNodes reads what the nodes say of themselves: those with partitions, and the masters that
 // they know besides.
-func (s *Status) readNodes(ctx context.Context, url string, partitions rdb.Partitions) {
+func (s *ClusterStatus) readNodes(ctx context.Context, url string, partitions rdb.Partitions) {
 	var reading sync.WaitGroup
 	for _, p := range s.Partitions {
 		if p.Node == "" {
 			continue // no node has its slot
 		}
-		at := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Address == p.Node })
+		at := slices.IndexFunc(s.Nodes, func(n ClusterNode) bool { return n.Address == p.Node })
 		if at < 0 {
 			at = len(s.Nodes)
-			s.Nodes = append(s.Nodes, Node{Address: p.Node})
+			s.Nodes = append(s.Nodes, ClusterNode{Address: p.Node})
 		}
 		s.Nodes[at].Partitions = append(s.Nodes[at].Partitions, p.Number)
 	}
@@ -61,7 +61,7 @@ func (s *Status) readNodes(ctx context.Context, url string, partitions rdb.Parti
 	}
 	reading.Wait()
 	for _, address := range s.spare() {
-		s.Nodes = append(s.Nodes, Node{Address: address})
+		s.Nodes = append(s.Nodes, ClusterNode{Address: address})
 	}
 	for i := range s.Nodes {
 		if node := &s.Nodes[i]; node.Partitions == nil {
@@ -69,11 +69,11 @@ func (s *Status) readNodes(ctx context.Context, url string, partitions rdb.Parti
 		}
 	}
 	reading.Wait()
-	s.Nodes = slices.DeleteFunc(s.Nodes, func(n Node) bool { return n.Partitions == nil && n.isReplica })
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n ClusterNode) bool { return n.Partitions == nil && n.isReplica })
 }
 
 // spare are the addresses of masters without partitions.
-func (s *Status) spare() (addresses []string) {
+func (s *ClusterStatus) spare() (addresses []string) {
 	known := map[string]string{}
 	for _, node := range s.Nodes {
 		for id, address := range node.others {
@@ -81,7 +81,7 @@ func (s *Status) spare() (addresses []string) {
 		}
 	}
 	for id, address := range known {
-		if !slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.id == id || n.Address == address }) {
+		if !slices.ContainsFunc(s.Nodes, func(n ClusterNode) bool { return n.id == id || n.Address == address }) {
 			addresses = append(addresses, address)
 		}
 	}
@@ -90,7 +90,7 @@ func (s *Status) spare() (addresses []string) {
 }
 
 // readAlone reads what a node without partitions says of itself.
-func (n *Node) readAlone(ctx context.Context, url string) {
+func (n *ClusterNode) readAlone(ctx context.Context, url string) {
 	redis, err := rdb.Open(rdb.Options{URL: nodeURL(url, n.Address), Connections: 1})
 	if err != nil {
 		n.Reason = "the cluster has no usable address of it"
@@ -111,8 +111,8 @@ func nodeURL(cluster, address string) string {
 }
 
 // read reads what a node says of itself.
-func (n *Node) read(ctx context.Context, commands rdb.Commands) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (n *ClusterNode) read(ctx context.Context, commands rdb.Commands) {
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	info, err := commands.Info(ctx).Result()
 	switch {
@@ -133,7 +133,7 @@ func (n *Node) read(ctx context.Context, commands rdb.Commands) {
 	}
 }
 
-func (n *Node) set(name, value string) {
+func (n *ClusterNode) set(name, value string) {
 	if value == "" {
 		return
 	}
@@ -144,7 +144,7 @@ func (n *Node) set(name, value string) {
 }
 
 // readInfo reads the answer to INFO. Services that keep CONFIG to themselves have that.
-func (n *Node) readInfo(text string) {
+func (n *ClusterNode) readInfo(text string) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch {
@@ -166,7 +166,7 @@ func (n *Node) readInfo(text string) {
 
 // readMap reads the answer to CLUSTER NODES: each line is a node, its own one says what is on its
 // way. See https://redis.io/docs/latest/commands/cluster-nodes/.
-func (n *Node) readMap(text string) {
+func (n *ClusterNode) readMap(text string) {
 	n.others, n.migrating, n.importing = map[string]string{}, map[int]string{}, map[int]string{}
 	type follower struct{ address, master string }
 	followers := map[string]follower{} // by ID
@@ -196,7 +196,7 @@ func (n *Node) readMap(text string) {
 }
 
 // readMoves reads what a node says of its slots: ranges, and [slot->-id] or [slot-<-id].
-func (n *Node) readMoves(fields []string) {
+func (n *ClusterNode) readMoves(fields []string) {
 	for _, field := range fields {
 		field = strings.Trim(field, "[]")
 		if slot, to, ok := strings.Cut(field, "->-"); ok {

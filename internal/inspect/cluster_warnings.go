@@ -1,4 +1,4 @@
-package clusterstatus
+package inspect
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ type Warning struct {
 }
 
 // Warnings are those about nodes that answer, which must have so many replicas confirm a request.
-func (s Status) Warnings(minReplicas int) (all []Warning) {
+func (s ClusterStatus) Warnings(minReplicas int) (all []Warning) {
 	for _, node := range s.Nodes {
 		if node.Reason != "" {
 			continue
@@ -44,7 +44,7 @@ func (s Status) Warnings(minReplicas int) (all []Warning) {
 }
 
 // judge says what is wrong with a node.
-func (n Node) judge(minReplicas int) (texts []string) {
+func (n ClusterNode) judge(minReplicas int) (texts []string) {
 	for _, required := range []struct{ name, value, why string }{
 		{fullCoverage, "no", "else all nodes refuse all calls while one slot has no node"},
 		{policy, "noeviction", "else Redis throws away events and subscriptions when it is full"},
@@ -72,7 +72,7 @@ func unknown(name, right string) string {
 	return fmt.Sprintf("%s is unknown, because this user may not read it: see that it is %s", name, right)
 }
 
-func (n Node) judgeTimeout() []string {
+func (n ClusterNode) judgeTimeout() []string {
 	value, known := n.settings[nodeTimeout]
 	ms, err := strconv.Atoi(value)
 	advised := fmt.Sprintf("%d to %d", minNodeTimeout, maxNodeTimeout)
@@ -87,7 +87,7 @@ func (n Node) judgeTimeout() []string {
 	return nil
 }
 
-func (n Node) judgeReplicas(minReplicas int) []string {
+func (n ClusterNode) judgeReplicas(minReplicas int) []string {
 	_, known := n.settings[replicas]
 	switch {
 	case n.Partitions == nil:
