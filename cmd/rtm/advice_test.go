@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 )
 
 // adviceMachine is one with a label, of which the advice is.
@@ -47,7 +47,7 @@ func TestWhatTheBusAdvisesRuns(t *testing.T) {
 	s := newShell(t, b)
 	partitions, divided := *s, rdbtest.Embedded(t)
 	partitions.redisURL = "redis+cluster://" + strings.TrimPrefix(divided.URL, "redis://")
-	require.NoError(t, stores.Create(t.Context(), divided.Open(t), "", 12))
+	require.NoError(t, store.CreateBus(t.Context(), divided.Open(t), "", 12))
 	texts := []string{adviceOfTheOverview()}
 	alerts, err := os.ReadFile("../../examples/alerts.yaml")
 	require.NoError(t, err)

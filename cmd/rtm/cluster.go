@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/format"
 	"routemaster/internal/inspect"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 )
 
 func newClusterCommand() *cobra.Command {
@@ -49,7 +49,7 @@ made, 1 when it was not, 2 for wrong usage.`,
 			return createBus(cmd, config, count)
 		},
 	}
-	command.Flags().IntVar(&count, "partitions", stores.DefaultPartitions, "make a bus of `COUNT` partitions")
+	command.Flags().IntVar(&count, "partitions", store.DefaultPartitions, "make a bus of `COUNT` partitions")
 	redis.add(command, "make the bus in")
 	return command
 }
@@ -61,9 +61,9 @@ func createBus(cmd *cobra.Command, config app.Config, count int) error {
 	}
 	defer redis.Close()
 	ctx := cmd.Context()
-	err = stores.Create(ctx, redis, config.RedisNamespace, count)
-	if errors.Is(err, stores.ErrExists) {
-		there, countErr := stores.FindCount(ctx, redis, config.RedisNamespace)
+	err = store.CreateBus(ctx, redis, config.RedisNamespace, count)
+	if errors.Is(err, store.ErrBusExists) {
+		there, countErr := store.FindPartitionCount(ctx, redis, config.RedisNamespace)
 		if countErr != nil {
 			return countErr
 		}

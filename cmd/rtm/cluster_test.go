@@ -16,7 +16,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // runCluster runs a command of rtm cluster, and returns its exit status and what it prints.
@@ -89,7 +88,7 @@ func TestCluster(t *testing.T) {
 		require.NoError(t, c.Nodes[0].Raw.Set(t.Context(), "bus:partitions", "6", 0).Err())
 	})
 
-	all, err := stores.Open(t.Context(), redis, "bus:", store.Options{})
+	all, err := store.OpenBus(t.Context(), redis, "bus:", store.Options{})
 	require.NoError(t, err)
 	require.NoError(t, all.PutToken(t.Context(), "publisher--1", "publisher"))
 	var topic bus.TopicName = "a"

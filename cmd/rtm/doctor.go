@@ -16,7 +16,6 @@ import (
 	"routemaster/internal/doctor"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // errUnsound says that Redis has an inconsistency that was not repaired.
@@ -109,7 +108,7 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 	for _, p := range partitions {
 		all = append(all, store.New(p, store.Options{}))
 	}
-	stats, err := doctor.Of(stores.New(all...), doctor.Pause).Examine(ctx, d.fix, d.observe)
+	stats, err := doctor.Of(store.NewBus(all...), doctor.Pause).Examine(ctx, d.fix, d.observe)
 	if ctx.Err() != nil {
 		return errors.New("stopped before the end; what was repaired stays so")
 	}

@@ -23,7 +23,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // warning is what doctor says of the Redis of tests, which keeps nothing on disk.
@@ -228,8 +227,8 @@ func TestDoctorOnABusWithPartitions(t *testing.T) {
 	require.EqualError(t, err, "there is no bus with partitions under the namespace \"rm:\": `rtm cluster create` with the same Redis and namespace makes one")
 
 	client := c.Open(t)
-	require.NoError(t, stores.Create(ctx, client, "rm:", 12))
-	all, err := stores.Open(ctx, client, "rm:", store.Options{})
+	require.NoError(t, store.CreateBus(ctx, client, "rm:", 12))
+	all, err := store.OpenBus(ctx, client, "rm:", store.Options{})
 	require.NoError(t, err)
 	for i := range 20 {
 		require.NoError(t, all.PutToken(ctx, bus.Token(fmt.Sprintf("shop--%d", i)), "shop"))

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/wire"
 )
 
@@ -98,7 +97,7 @@ func TestAMoveIsCancelled(t *testing.T) {
 	status, stdout, stderr := runMove(ctx, on("--cancel")...)
 	assert.Equal(t, app.ExitOK, status, stderr)
 	assert.True(t, strings.HasPrefix(stdout, "The move is cancelled."), stdout)
-	require.NoError(t, stores.New(st).RequireServing(ctx))
+	require.NoError(t, store.NewBus(st).RequireServing(ctx))
 }
 
 func TestHowMoveIsMisused(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 )
 
 // redisFlags say which Redis a command works on, instead of the environment's.
@@ -61,8 +61,8 @@ func findPartitions(ctx context.Context, redis *rdb.Client, config app.Config) (
 	if !rdb.IsClusterURL(config.RedisURL) {
 		return []*rdb.Partition{redis.Partition(config.RedisNamespace)}, nil
 	}
-	count, err := stores.FindCount(ctx, redis, config.RedisNamespace)
-	if errors.Is(err, stores.ErrNoBus) {
+	count, err := store.FindPartitionCount(ctx, redis, config.RedisNamespace)
+	if errors.Is(err, store.ErrNoBus) {
 		err = fmt.Errorf("%w under the namespace %q: `rtm cluster create` with the same Redis and namespace makes one", err, config.RedisNamespace)
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/topics"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
@@ -70,7 +70,7 @@ func applyMachines(ctx context.Context, client *topics.Client, next *machines.De
 
 // newLabelStores makes the machines and labels of a bus. A process makes them once, so that it
 // reads their definitions once.
-func newLabelStores(all *stores.Stores) *labelstores.Stores {
+func newLabelStores(all *store.Bus) *labelstores.Stores {
 	labels := labelstores.New(all.Partitions())
 	for _, st := range labels.All() {
 		st.Trace = telemetry.Traceparent
@@ -79,7 +79,7 @@ func newLabelStores(all *stores.Stores) *labelstores.Stores {
 }
 
 // newTopics makes the machines' client of the bus.
-func newTopics(c Config, all *stores.Stores, labels *labelstores.Stores, obs *observability, log *slog.Logger) *topics.Client {
+func newTopics(c Config, all *store.Bus, labels *labelstores.Stores, obs *observability, log *slog.Logger) *topics.Client {
 	return topics.New(topics.Config{
 		Stores: all, Labels: labels, Recorder: obs.recorder, Log: log, Now: c.clock.Now,
 		Ingest: ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer, Now: c.clock.Now}),

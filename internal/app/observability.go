@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/web/rest"
@@ -33,7 +33,7 @@ type observability struct {
 	// connections bound those of all listeners.
 	connections *rest.Connections
 	// stores has the stores of the bus, nil until it is there.
-	stores atomic.Pointer[stores.Stores]
+	stores atomic.Pointer[store.Bus]
 	log    *slog.Logger
 	loops  sync.WaitGroup
 	// running ends what runs in the background.
@@ -71,7 +71,7 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 
 // start has it observe the bus, flush the counters and watch for a loss of data, until it is
 // stopped.
-func (o *observability) start(c Config, all *stores.Stores, labels *labelstores.Stores) {
+func (o *observability) start(c Config, all *store.Bus, labels *labelstores.Stores) {
 	o.scraper.Open(sampled(c, all, labels), c.clock.Now)
 	o.metrics.AddGauge("clock_ahead_seconds",
 		"How far the clock of this process's host is ahead of Redis' clock, as measured last; negative if it is behind.",

@@ -9,8 +9,7 @@ import (
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
-	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/worker"
 )
@@ -18,18 +17,18 @@ import (
 // newRelayPool is the pool of relays, whose queues are those of the partitions they leave from. Its
 // threads run nothing else, so that slow subscribers hold up none. Only workers put relays off: it
 // looks ahead for those of a process that has been killed.
-func newRelayPool(all *stores.Stores, recorder *telemetry.Recorder) worker.Pool {
+func newRelayPool(all *store.Bus, recorder *telemetry.Recorder) worker.Pool {
 	pool := worker.Pool{
 		Name: bus.QueueRelay, Kind: bus.JobRelay, Threads: 8,
-		ScheduleInterval: relays.Interval / 2, Lookahead: 100 * time.Millisecond,
+		ScheduleInterval: store.RelayInterval / 2, Lookahead: 100 * time.Millisecond,
 		Completed: func(_ *queue.Task, r queue.Result) {
-			for token, events := range relays.ReceivedBy(r) {
+			for token, events := range store.ReceivedByRelay(r) {
 				recorder.CountFor(telemetry.EnqueuedEvents, events, bus.Tokens(token))
 			}
 		},
 	}
 	for _, st := range all.All() {
-		pool.Queues = append(pool.Queues, queue.New(st.Partition(), relays.Kind()))
+		pool.Queues = append(pool.Queues, queue.New(st.Partition(), store.RelayKind()))
 	}
 	return pool
 }
@@ -47,7 +46,7 @@ type keepers []*maintenance.Maintenance
 
 // newKeepers makes them, with the archives of jobs to make room.
 func newKeepers(
-	c Config, all *stores.Stores, queues []*queue.Queue, archives []*housekeeping.Archive, obs *observability, log *slog.Logger,
+	c Config, all *store.Bus, queues []*queue.Queue, archives []*housekeeping.Archive, obs *observability, log *slog.Logger,
 ) (k keepers) {
 	for i, st := range all.All() {
 		keeper := maintenance.New(all, st, queues[i], c.Memory, obs.recorder, log, c.clock.Now, archives[i])

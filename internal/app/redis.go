@@ -8,7 +8,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // OpenRedis prepares a connection to the configured Redis for a command, which makes one call at a
@@ -26,25 +25,25 @@ func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error)
 
 // openStores opens the bus's data: of one store, or of as many as the bus on a cluster has
 // partitions. It waits until there is such a bus.
-func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (*stores.Stores, error) {
+func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (*store.Bus, error) {
 	options := store.Options{
 		IdempotencyKeys: c.IdempotencyKeys,
 		MaxClientTopics: c.MaxClientTopics,
 		MaxTopics:       c.MaxTopics,
 	}
 	if !rdb.IsClusterURL(c.RedisURL) {
-		return stores.OpenOne(ctx, redis, c.RedisNamespace, options)
+		return store.OpenOne(ctx, redis, c.RedisNamespace, options)
 	}
 	finder, err := OpenRedis(c)
 	if err != nil {
 		return nil, err
 	}
 	defer finder.Close()
-	return stores.Await(ctx, redis, finder, c.RedisNamespace, options, log)
+	return store.AwaitBus(ctx, redis, finder, c.RedisNamespace, options, log)
 }
 
 // newQueues are the queues of the bus's batches, by number of their partitions.
-func newQueues(all *stores.Stores, c Config) (queues []*queue.Queue) {
+func newQueues(all *store.Bus, c Config) (queues []*queue.Queue) {
 	for _, st := range all.All() {
 		batches := st.Batches(store.BatchOptions{MaxInFlight: c.SubscriberDeliveries, Traceparents: c.Tracing, MaxAhead: queue.MaxAhead})
 		queues = append(queues, queue.New(st.Partition(), batches))

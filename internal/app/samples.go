@@ -12,14 +12,14 @@ import (
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/worker"
 )
 
 // sampled is the bus of which samples are taken, and which a scrape reads.
-func sampled(c Config, all *stores.Stores, labels *labelstores.Stores) samples.Config {
+func sampled(c Config, all *store.Bus, labels *labelstores.Stores) samples.Config {
 	counters := inspect.Of(all.First()).ReadCounters
 	return samples.Config{
 		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
@@ -29,13 +29,13 @@ func sampled(c Config, all *stores.Stores, labels *labelstores.Stores) samples.C
 }
 
 // newCollector makes what takes samples of the bus.
-func newCollector(c Config, all *stores.Stores, labels *labelstores.Stores) *samples.Collector {
+func newCollector(c Config, all *store.Bus, labels *labelstores.Stores) *samples.Collector {
 	return samples.NewCollector(sampled(c, all, labels), c.clock.Now)
 }
 
 // newHeartbeat makes what says that a process lives. Process has its kind and threads, and update
 // sets what changes.
-func newHeartbeat(c Config, all *stores.Stores, process overview.Process, update func(*overview.Process)) *samples.Heartbeat {
+func newHeartbeat(c Config, all *store.Bus, process overview.Process, update func(*overview.Process)) *samples.Heartbeat {
 	process.Version = Version()
 	partitions := all.Partitions()
 	return samples.NewHeartbeat(partitions[0], process, update, c.clock, partitions[1:]...)
@@ -70,7 +70,7 @@ func runSamples(ctx context.Context, run func(context.Context), reporter *except
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.
-func historyTickers(c Config, all *stores.Stores, labels *labelstores.Stores) []worker.Ticker {
+func historyTickers(c Config, all *store.Bus, labels *labelstores.Stores) []worker.Ticker {
 	if c.Console == "off" {
 		return nil
 	}

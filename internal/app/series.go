@@ -8,13 +8,13 @@ import (
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/topics"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
 // runSubscriberSeries begins the series of all subscribers, as soon as Redis says who they are and
 // every 10 s, until the context is done. Any process may be the first to lose events of one.
-func runSubscriberSeries(ctx context.Context, all *stores.Stores, recorder *telemetry.Recorder) {
+func runSubscriberSeries(ctx context.Context, all *store.Bus, recorder *telemetry.Recorder) {
 	ticker := time.NewTicker(housekeeping.SeriesInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/web"
 	"routemaster/internal/web/rest"
 )
@@ -140,7 +140,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 // open: a probe must not take a process for dead that waits for Redis.
 func openStoresOfWeb(
 	ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger, listener net.Listener, certificate *rest.Certificate,
-) (*stores.Stores, error) {
+) (*store.Bus, error) {
 	if !rdb.IsClusterURL(c.RedisURL) {
 		return openStores(ctx, redis, c, log)
 	}
@@ -171,7 +171,7 @@ func loadCertificate(c Config, log *slog.Logger) (*rest.Certificate, error) {
 
 // registerClients registers the configured tokens as soon as Redis is available. If it is not, the
 // first ping logs that at the start, and not only with the first request.
-func registerClients(ctx context.Context, redis *rdb.Client, all *stores.Stores, tokens []bus.Token) {
+func registerClients(ctx context.Context, redis *rdb.Client, all *store.Bus, tokens []bus.Token) {
 	retryUntilAccepted(ctx, redis.Ping)
 	for _, token := range tokens {
 		retryUntilAccepted(ctx, func(ctx context.Context) error {

@@ -20,8 +20,6 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
-	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
 	"routemaster/internal/worker"
@@ -104,7 +102,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobLabel:        labelRunner.Run,
 			bus.JobWalk:         labelRunner.Walk,
 			bus.JobMoves:        machineTopics.Tell,
-			bus.JobRelay:        relays.NewRelayer(all.Relays(), log, c.clock.Now).Relay,
+			bus.JobRelay:        store.NewRelayer(all.Relays(), log, c.clock.Now).Relay,
 			bus.JobAutodrop:     keepers.run((*maintenance.Maintenance).Autodrop),
 			bus.JobMonitor:      monitor.Monitor,
 			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
@@ -154,7 +152,7 @@ func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
 
 // newDeliverer makes what delivers batches: those of the machines to them.
 func newDeliverer(
-	c Config, all *stores.Stores, obs *observability, client *outbound.Client, machines *topics.Client, log *slog.Logger,
+	c Config, all *store.Bus, obs *observability, client *outbound.Client, machines *topics.Client, log *slog.Logger,
 ) *delivery.Deliverer {
 	return delivery.New(delivery.Config{
 		Client:   client,
@@ -191,7 +189,7 @@ func newRunner(c Config, store *jobstores.Stores, obs *observability, client, do
 // newPools makes the pools: for batches, for the housekeeping, for relays if there are several
 // partitions and, if wanted, for jobs and labels.
 func newPools(
-	c Config, queues []*queue.Queue, all *stores.Stores, obs *observability, jobQueues []*queue.Queue, labelQueues []*queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
+	c Config, queues []*queue.Queue, all *store.Bus, obs *observability, jobQueues []*queue.Queue, labelQueues []*queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
 ) []worker.Pool {
 	pools := []worker.Pool{
 		{

@@ -63,7 +63,7 @@ func TestEveryPage(t *testing.T) {
 func TestAnIDStandsOnceOnThePageOfAQueue(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "it has one list for both")
 	d := consoletest.Full(t, rdbtest.Embedded(t))
-	p := d.Stores.First().Partition()
+	p := d.Bus.First().Partition()
 	entry := wire.PackJob(bus.Job{Name: bus.JobAutodrop})
 	require.NoError(t, p.LPush(t.Context(), queue.Keys{Namespace: p.Namespace()}.Instant(bus.QueueAux), entry, entry).Err())
 	body := d.As(webtest.RootKey).Send("work/aux", nil).Body.String()

@@ -11,12 +11,11 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // Comparison compares the partitions that were examined.
 type Comparison struct {
-	all     *stores.Stores
+	all     *store.Bus
 	options examOptions
 	views   map[rdb.Number]view
 }
@@ -34,7 +33,7 @@ type view struct {
 }
 
 // newComparison begins a comparison, of no partition yet.
-func newComparison(all *stores.Stores, options examOptions) *Comparison {
+func newComparison(all *store.Bus, options examOptions) *Comparison {
 	return &Comparison{all, options, map[rdb.Number]view{}}
 }
 

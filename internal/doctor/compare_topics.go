@@ -7,7 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/relays"
+	"routemaster/internal/store"
 )
 
 // strayTopic is a topic whose home does not relay it to a partition with subscribers. One that is
@@ -50,7 +50,7 @@ func (t *strayTopic) ask(ctx context.Context, c *Comparison, of rdb.Number, pipe
 		t.subscribers = pipe.SCard(ctx, c.keysOf(of).TopicSubscribers(t.topic))
 		return
 	}
-	outboxes := relays.Keys{Namespace: c.partition(of).Namespace()}.Outboxes(t.topic)
+	outboxes := store.Keys{Namespace: c.partition(of).Namespace()}.Outboxes(t.topic)
 	t.generation = pipe.HGet(ctx, outboxes, t.at.String())
 	t.listed = pipe.SIsMember(ctx, c.keysOf(of).Topics(), string(t.topic))
 }

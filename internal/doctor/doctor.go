@@ -23,7 +23,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // The keys without a namespace, as findings show them.
@@ -46,7 +45,7 @@ type Stats struct {
 // Doctor examines one partition, or all of a bus.
 type Doctor struct {
 	partitions []*rdb.Partition
-	all        *stores.Stores // nil for one partition
+	all        *store.Bus // nil for one partition
 	pause      time.Duration
 	// maxSearched is the longest list of instant jobs that one step searches.
 	maxSearched int64
@@ -62,7 +61,7 @@ func New(partition *rdb.Partition, pause time.Duration) *Doctor {
 }
 
 // Of is [New] for all stores of a bus. If it has partitions, they are also compared.
-func Of(all *stores.Stores, pause time.Duration) *Doctor {
+func Of(all *store.Bus, pause time.Duration) *Doctor {
 	d := New(all.First().Partition(), pause)
 	if !d.partitions[0].IsOneOfSeveral() {
 		return d

@@ -10,7 +10,6 @@ import (
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/relays"
 )
 
 // The other keys without a namespace.
@@ -18,7 +17,7 @@ var (
 	work = jobstore.Keys{}
 	// labels are the keys of state machines.
 	labels = labelstore.Keys{}
-	relay  = relays.Keys{}
+	relay  = store.Keys{}
 )
 
 // What an earlier version of the bus had under other names.
@@ -68,8 +67,8 @@ var Singles = func() map[string]rdb.Kind {
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
 		"console:sessions": rdb.SortedSet, "activity": rdb.List, "api_tokens:used": rdb.Hash,
 		keys.Migration(): rdb.String, queues.Workers(): rdb.Hash, queues.MaxInFlight(): rdb.Hash,
-		relay.Partition(): rdb.String, relay.Taken(): rdb.Hash, relay.Carried(): rdb.Hash, relay.Generation(): rdb.String,
-		relay.Starts(): rdb.Hash,
+		relay.Partition(): rdb.String, relay.RelayTaken(): rdb.Hash, relay.RelayCarried(): rdb.Hash, relay.RelayGeneration(): rdb.String,
+		relay.RelayStarts(): rdb.Hash,
 	}
 	for _, q := range allQueues {
 		singles[queues.JobsIndex(q)], singles[queues.PendingIndex(q)] = rdb.Set, rdb.Set

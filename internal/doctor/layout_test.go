@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/relays"
 )
 
 // TestTheLayoutKnowsEveryKey holds what doctor knows of keys to the keys of the store and the
@@ -59,11 +58,11 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		labels.Names("x"): rdb.SortedSet, labels.Errored("x"): rdb.SortedSet, labels.Standings("x"): rdb.Hash,
 		labels.Outbox("x"): rdb.List, labels.Published("x"): rdb.Hash,
 	}
-	var relayed relays.Keys
+	var relayed store.Keys
 	ofRelays := map[string]rdb.Kind{
-		relayed.Partition(): rdb.String, relayed.Generation(): rdb.String, relayed.Deleting("x"): rdb.String,
-		relayed.Outboxes("x"): rdb.Hash, relayed.Outbox(7): rdb.List, relayed.Taken(): rdb.Hash,
-		relayed.Carried(): rdb.Hash, relayed.Relayed(7): rdb.List, relayed.Starts(): rdb.Hash,
+		relayed.Partition(): rdb.String, relayed.RelayGeneration(): rdb.String, relayed.Deleting("x"): rdb.String,
+		relayed.Outboxes("x"): rdb.Hash, relayed.Outbox(7): rdb.List, relayed.RelayTaken(): rdb.Hash,
+		relayed.RelayCarried(): rdb.Hash, relayed.Relayed(7): rdb.List, relayed.RelayStarts(): rdb.Hash,
 	}
 	for file, want := range map[string]map[string]rdb.Kind{
 		"../store/keys.go": ofStore, "../queue/keys.go": ofQueue,

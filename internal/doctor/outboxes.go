@@ -63,8 +63,8 @@ var taken = regexp.MustCompile(`^\S+ ([1-9]\d{0,8}) \d+$`)
 // findTaken looks at the heads of outboxes that are noted. What is not there any more cannot be
 // relayed, and others would be removed in its place: without the note all that is left is relayed.
 func findTaken(e *Examination) {
-	key := e.Full(relay.Taken())
-	for number, note := range e.Elements[relay.Taken()] {
+	key := e.Full(relay.RelayTaken())
+	for number, note := range e.Elements[relay.RelayTaken()] {
 		unchanged, forget := Is(note, "HGET", key, number), Command{"HDEL", key, number}
 		match := taken.FindStringSubmatch(note)
 		if match == nil || !e.IsOther(number) {
@@ -101,7 +101,7 @@ const maxGeneration = 1 << 53
 // checkGeneration looks at the last generation that was given. If it were given again, the end of
 // an earlier subscription could end the relay of a later one.
 func checkGeneration(ctx context.Context, e *Examination) error {
-	key := e.Full(relay.Generation())
+	key := e.Full(relay.RelayGeneration())
 	said, err := e.Redis.Get(ctx, key).Result() // after those that were given
 	if err != nil && !errors.Is(err, rdb.Nil) {
 		return err

@@ -17,7 +17,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/relays"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
@@ -94,7 +93,7 @@ func (b *busyPartitions) rotate(ctx context.Context) {
 // relay carries what is in the outboxes of a partition, until the context ends.
 func (b *busyPartitions) relay(ctx context.Context, number rdb.Number) {
 	q, worker := b.Queues[number], bus.NewWorkerID()
-	relayer := relays.NewRelayer(b.Relays, slog.New(slog.DiscardHandler), time.Now)
+	relayer := store.NewRelayer(b.Relays, slog.New(slog.DiscardHandler), time.Now)
 	for ctx.Err() == nil {
 		_, _ = q.Schedule(ctx, bus.QueueRelay, time.Now(), 100)
 		taken, err := q.Acquire(context.WithoutCancel(ctx), bus.QueueRelay, worker, bus.Failing, time.Now())
@@ -165,7 +164,7 @@ func TestExaminationsDoNotDisturbBusyPartitions(t *testing.T) {
 			others.Go(func() { b.deliver(ctx, rdb.Number(i)) })
 		}
 		for round := range 4 {
-			_, err := doctor.Of(b.Stores, pause).Examine(ctx, round%2 == 1, func(f doctor.Finding) { t.Errorf("found %s", line(f)) })
+			_, err := doctor.Of(b.Bus, pause).Examine(ctx, round%2 == 1, func(f doctor.Finding) { t.Errorf("found %s", line(f)) })
 			require.NoError(t, err)
 		}
 		left()

@@ -53,7 +53,7 @@ func line(f doctor.Finding) string {
 func (p *dividedPatient) examine(fix bool) []string {
 	p.T.Helper()
 	lines := []string{}
-	stats, err := doctor.Of(p.Stores, 0).Examine(p.ctx, fix, func(f doctor.Finding) {
+	stats, err := doctor.Of(p.Bus, 0).Examine(p.ctx, fix, func(f doctor.Finding) {
 		require.Equal(p.T, fix && f.Remedy != "", f.Fixed, line(f))
 		lines = append(lines, line(f))
 	})

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/doctor"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -68,7 +68,7 @@ func TestTwoRepairsOfPartitionsAtOnce(t *testing.T) {
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {
-				_, err := doctor.Of(p.Stores, 0).Examine(p.ctx, true, func(doctor.Finding) {})
+				_, err := doctor.Of(p.Bus, 0).Examine(p.ctx, true, func(doctor.Finding) {})
 				assert.NoError(t, err)
 			})
 		}
@@ -127,7 +127,7 @@ func TestAPartitionThatIsHeldMeanwhile(t *testing.T) {
 		p.All[0].HDel(p.ctx, p.key(0, "relays:"+string(p.b)), "01")
 		p.All[2].RPush(p.ctx, p.key(2, "unknown"), "x") // which is found last of all
 		var lines []string
-		_, err := doctor.Of(p.Stores, 0).Examine(p.ctx, true, func(f doctor.Finding) {
+		_, err := doctor.Of(p.Bus, 0).Examine(p.ctx, true, func(f doctor.Finding) {
 			lines = append(lines, line(f))
 			if f.Key != "unknown" {
 				return
@@ -154,7 +154,7 @@ func TestAPartitionThatIsHeldMeanwhile(t *testing.T) {
 // is not said to be repaired.
 func TestAPartitionThatIsAway(t *testing.T) {
 	data, servers := storetest.Apart(t, 3)
-	all, ctx := stores.New(data...), t.Context()
+	all, ctx := store.NewBus(data...), t.Context()
 	require.NoError(t, all.PutToken(ctx, "reader--1", "reader"))
 	own := all.Of("reader--1").Partition().Number()
 	away, other := (own+1)%3, (own+2)%3

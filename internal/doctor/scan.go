@@ -93,7 +93,7 @@ func (s *Scan) Read(ctx context.Context) error {
 		keys.BatchesIndex(), work.Schedules(), work.Types(), labels.Definitions(), account.Keys{}.Accounts(),
 	}
 	if s.Redis.IsOneOfSeveral() {
-		first = append(first, relay.Taken())
+		first = append(first, relay.RelayTaken())
 	}
 	for _, q := range s.QueueNames() {
 		first = append(first, queues.PendingIndex(q), queues.JobsIndex(q), queues.Scheduled(q))

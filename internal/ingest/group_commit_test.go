@@ -18,7 +18,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
@@ -48,7 +47,7 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, st.Subscribe(t.Context(), "subscriber", bus.Subscription{
 		Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.UnixMilli(0)))
-	return &fixture{New(stores.New(st), Options{}), t, server, st}
+	return &fixture{New(store.NewBus(st), Options{}), t, server, st}
 }
 
 // publish publishes events with numbers from first on.
@@ -298,7 +297,7 @@ func TestAPartitionThatHangsHoldsUpItsTopicsOnly(t *testing.T) {
 	for _, st := range all {
 		require.NoError(t, st.PutToken(t.Context(), "alice", "alice"))
 	}
-	f := &fixture{Ingest: New(stores.New(all...), Options{}), t: t, server: servers[0]}
+	f := &fixture{Ingest: New(store.NewBus(all...), Options{}), t: t, server: servers[0]}
 	var topics [2]bus.TopicName // by home
 	for n := 0; topics[0] == "" || topics[1] == ""; n++ {
 		topic := bus.TopicName(fmt.Sprintf("topic_%c", 'a'+n))

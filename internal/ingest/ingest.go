@@ -16,14 +16,13 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
 )
 
 // Ingest publishes events. It is safe for concurrent use.
 type Ingest struct {
-	stores *stores.Stores
+	stores *store.Bus
 	homes  []*home // by number of their partitions
 }
 
@@ -45,7 +44,7 @@ type Options struct {
 }
 
 // New makes an ingest that publishes to the stores of a bus.
-func New(all *stores.Stores, options Options) *Ingest {
+func New(all *store.Bus, options Options) *Ingest {
 	if options.Now == nil {
 		options.Now = time.Now
 	}

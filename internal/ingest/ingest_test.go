@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
@@ -23,7 +23,7 @@ func TestEventsAreDueByTheirTimeOfReceipt(t *testing.T) {
 		ctx := t.Context()
 		st := storetest.Open(t, server)
 		received := time.UnixMilli(1_700_000_000_000)
-		in := ingest.New(stores.New(st), ingest.Options{Now: func() time.Time { return received }})
+		in := ingest.New(store.NewBus(st), ingest.Options{Now: func() time.Time { return received }})
 		require.NoError(t, st.PutToken(ctx, "p", "publisher"))
 		require.NoError(t, st.PutToken(ctx, "s", "subscriber"))
 		timeout := 250 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
@@ -32,7 +32,7 @@ func BenchmarkTelemetry(b *testing.B) {
 		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.Now()))
 	recorder := telemetry.NewRecorder(telemetry.NewRegistry(), st, slog.New(slog.DiscardHandler))
-	ingests := []*ingest.Ingest{ingest.New(stores.New(st), ingest.Options{}), ingest.New(stores.New(st), ingest.Options{Recorder: recorder})}
+	ingests := []*ingest.Ingest{ingest.New(store.NewBus(st), ingest.Options{}), ingest.New(store.NewBus(st), ingest.Options{Recorder: recorder})}
 	var took [2]time.Duration
 	events := []wire.PackedEvent{wiretest.Pack(b, "widgets", `{"type":"update","url":"https://x.example/12"}`)}
 	round := func(in *ingest.Ingest) time.Duration {

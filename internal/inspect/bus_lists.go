@@ -12,17 +12,17 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 )
 
 // Bus reads all partitions of a bus. It is safe for concurrent use.
 type Bus struct {
-	all  *stores.Stores
+	all  *store.Bus
 	each []*Inspector // by number of the partition
 }
 
 // OfBus returns the stats of a bus.
-func OfBus(all *stores.Stores) *Bus {
+func OfBus(all *store.Bus) *Bus {
 	b := &Bus{all: all}
 	for _, st := range all.All() {
 		b.each = append(b.each, Of(st))

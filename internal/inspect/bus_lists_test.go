@@ -59,7 +59,7 @@ func TestTopicsAreListedOnce(t *testing.T) {
 		}
 		p.PublishEvents(topics[7], 1, 3)
 		list := func(page inspect.Page, each func([]bus.Topic) error) ([]string, error) {
-			return inspect.OfBus(p.Stores).EachTopics(t.Context(), page, each)
+			return inspect.OfBus(p.Bus).EachTopics(t.Context(), page, each)
 		}
 		name := func(topic bus.Topic) string { return string(topic.Name) }
 		for _, size := range []int{0, 1, 7, 250, 1000} {
@@ -69,7 +69,7 @@ func TestTopicsAreListedOnce(t *testing.T) {
 				assert.Len(t, page, size)
 			}
 		}
-		_, err := inspect.OfBus(p.Stores).EachTopics(t.Context(), inspect.Page{After: want[6], Limit: 1}, func(some []bus.Topic) error {
+		_, err := inspect.OfBus(p.Bus).EachTopics(t.Context(), inspect.Page{After: want[6], Limit: 1}, func(some []bus.Topic) error {
 			assert.Equal(t, []bus.Topic{{Name: topics[7], Publisher: storetest.Publisher, Owner: "publisher", Events: 3}}, some)
 			return nil
 		})
@@ -89,7 +89,7 @@ func TestSubscribersAreListedByName(t *testing.T) {
 		names, err := p.Tokens(t.Context())
 		require.NoError(t, err)
 		list := func(page inspect.Page, each func([]bus.Subscriber) error) ([]string, error) {
-			return inspect.OfBus(p.Stores).EachSubscribers(t.Context(), page, each)
+			return inspect.OfBus(p.Bus).EachSubscribers(t.Context(), page, each)
 		}
 		name := func(sub bus.Subscriber) string { return string(names[sub.Token]) }
 		for _, size := range []int{0, 1, 3, 4, 10, 60} {
@@ -98,7 +98,7 @@ func TestSubscribersAreListedByName(t *testing.T) {
 		}
 		assert.Len(t, pages(t, 1, name, list), 20, "those of one name are on one page")
 
-		detail, damaged, err := inspect.OfBus(p.Stores).TopicDetail(t.Context(), "widgets")
+		detail, damaged, err := inspect.OfBus(p.Bus).TopicDetail(t.Context(), "widgets")
 		require.NoError(t, err)
 		assert.Empty(t, damaged)
 		var followers []string
@@ -106,7 +106,7 @@ func TestSubscribersAreListedByName(t *testing.T) {
 			followers = append(followers, name(sub))
 		}
 		assert.Equal(t, want, followers)
-		_, _, err = inspect.OfBus(p.Stores).TopicDetail(t.Context(), "nowhere")
+		_, _, err = inspect.OfBus(p.Bus).TopicDetail(t.Context(), "nowhere")
 		require.ErrorIs(t, err, bus.ErrTopicUnknown)
 	})
 }
@@ -117,11 +117,11 @@ func TestAListOfWhichAPartIsMissing(t *testing.T) {
 		ctx := t.Context()
 		p.AddSubscriber(0, 1, p.TopicIn(0, 0), p.TopicIn(1, 0), p.TopicIn(2, 0))
 		enough := errors.New("enough")
-		_, err := inspect.OfBus(p.Stores).EachTopics(ctx, inspect.Page{}, func([]bus.Topic) error { return enough })
+		_, err := inspect.OfBus(p.Bus).EachTopics(ctx, inspect.Page{}, func([]bus.Topic) error { return enough })
 		require.ErrorIs(t, err, enough)
 		keys := store.Keys{Namespace: p.All[1].Namespace()}
 		require.NoError(t, p.All[1].Set(ctx, keys.Topic(p.TopicIn(1, 0)), "text", 0).Err())
-		damaged, err := inspect.OfBus(p.Stores).EachTopics(ctx, inspect.Page{}, func(some []bus.Topic) error {
+		damaged, err := inspect.OfBus(p.Bus).EachTopics(ctx, inspect.Page{}, func(some []bus.Topic) error {
 			assert.Len(t, some, 2)
 			return nil
 		})
@@ -129,7 +129,7 @@ func TestAListOfWhichAPartIsMissing(t *testing.T) {
 		assert.Equal(t, []string{"topic:" + string(p.TopicIn(1, 0))}, damaged)
 		require.NoError(t, p.All[2].Del(ctx, keys.Topics()).Err())
 		require.NoError(t, p.All[2].Set(ctx, store.Keys{Namespace: p.All[2].Namespace()}.Topics(), "text", 0).Err())
-		_, err = inspect.OfBus(p.Stores).EachTopics(ctx, inspect.Page{}, func([]bus.Topic) error { return nil })
+		_, err = inspect.OfBus(p.Bus).EachTopics(ctx, inspect.Page{}, func([]bus.Topic) error { return nil })
 		require.ErrorContains(t, err, "WRONGTYPE")
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/relays"
+	"routemaster/internal/store"
 )
 
 // BusSnapshot is what waits in the bus.
@@ -27,7 +27,7 @@ type Partition struct {
 	// IsUp is whether it could be read, and is not held.
 	IsUp bool
 	// Outbox is what is on its way there from all others that could be read.
-	relays.Outbox
+	store.Outbox
 }
 
 // Node is a Redis server that has partitions.
@@ -49,7 +49,7 @@ func (b *Bus) Snapshot(ctx context.Context, until time.Time) (BusSnapshot, error
 		return BusSnapshot{Snapshot: one}, err
 	}
 	snapshots, errs := make([]Snapshot, len(b.each)), make([]error, len(b.each))
-	outboxes, held := make([][]relays.Outbox, len(b.each)), make([]bool, len(b.each))
+	outboxes, held := make([][]store.Outbox, len(b.each)), make([]bool, len(b.each))
 	var reading sync.WaitGroup
 	for i := range b.each {
 		reading.Go(func() {
@@ -75,7 +75,7 @@ func (b *Bus) Snapshot(ctx context.Context, until time.Time) (BusSnapshot, error
 	return sum, nil
 }
 
-func (s *BusSnapshot) add(one Snapshot, outboxes []relays.Outbox) {
+func (s *BusSnapshot) add(one Snapshot, outboxes []store.Outbox) {
 	s.Backlogs, s.Damaged = append(s.Backlogs, one.Backlogs...), append(s.Damaged, one.Damaged...)
 	s.Histories = append(s.Histories, one.Histories...)
 	s.Due += one.Due

@@ -36,7 +36,7 @@ func TestAutodropTendsAccounts(t *testing.T) {
 	tend := func() (all []account.Accounts) {
 		for range 2 { // what others keep is known then, as they have discharged what has expired
 			for _, st := range p.Data {
-				keeper := maintenance.New(p.Stores, st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), p.Now)
+				keeper := maintenance.New(p.Bus, st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), p.Now)
 				require.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 			}
 		}

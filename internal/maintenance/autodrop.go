@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
-	"routemaster/internal/history"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -67,8 +65,8 @@ type drop struct {
 	deadline        time.Time
 	keys            int
 	spares          []int // how many of each
-	history         history.Dropped
-	letters         deadletter.Dropped
+	history         store.DroppedHistory
+	letters         store.DroppedLetters
 	batches         int
 	events          map[bus.Token]int
 	// noKeys, noSpares, noHistory, noLetters and exhausted are whether no idempotency key, nothing

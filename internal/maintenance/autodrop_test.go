@@ -16,7 +16,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
@@ -69,7 +68,7 @@ func TestAutodrop(t *testing.T) {
 	base := used(t, st)
 	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
 	recorder := newRecorder(st)
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	queued := func() int64 { return server.Raw.ZCard(ctx, "batches:index").Val() }
 
 	fill(t, st, base+5*mb)
@@ -104,7 +103,7 @@ func TestAutodropEndsWhenNothingIsLeft(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	fill(t, st, used(t, st)+100_000)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Empty(t, server.Raw.Keys(ctx, "batch*").Val())
@@ -126,7 +125,7 @@ func TestAutodropTakesFromTheClientThatHasMost(t *testing.T) {
 	const mb = 1_000_000
 	base := used(t, st)
 	limits := bus.MemoryLimits{Max: base + 4*mb, MinFree: mb}
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	for n := 1; used(t, st) < base+4*mb; n += 1000 {
 		b.PublishEvents("widgets", n, n+999, n)
 	}
@@ -143,7 +142,7 @@ func TestAutodropTakesFromTheClientThatHasMost(t *testing.T) {
 
 	// If that is not enough, what the other has goes, too.
 	limits.Max = mb
-	keeper = maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper = maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Empty(t, server.Raw.Keys(ctx, "batch*").Val())
 	assert.Contains(t, log.String(), "subscribers.bob=40")
@@ -165,7 +164,7 @@ func TestAutodropGoesOnWhereItWas(t *testing.T) {
 		b.PublishEvents("widgets", n, n+999, n)
 	}
 	limits := bus.MemoryLimits{Max: used(t, st) - 500_000, MinFree: 1000}
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), func() time.Time {
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), func() time.Time {
 		clock = clock.Add(150 * time.Millisecond) // so that a run looks at some 5,000 batches
 		return clock
 	})
@@ -185,7 +184,7 @@ func TestAutodropDoesWithoutGauges(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)
 	ctx := t.Context()
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.DiscardHandler), frozen)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.DiscardHandler), frozen)
 	for _, damage := range []func(){
 		func() { server.Raw.Del(ctx, "batches:gauges:batch", "batches:gauges:event", "batches:gauges:bytes") },
 		func() { server.Raw.Set(ctx, "batches:gauges:batch", "x", 0) },
@@ -202,7 +201,7 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	base := used(t, st)
 	fill(t, st, base+3_000_000)
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", fmt.Sprint(base+3_000_000)).Err())
@@ -220,7 +219,7 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 func TestAutodropGivesWay(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Real(t))
 	clock := time.UnixMilli(0)
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
 		clock = clock.Add(time.Second)
 		return clock
 	})
@@ -235,7 +234,7 @@ func TestAutodropGivesWay(t *testing.T) {
 func TestAutodropIsDisabledWhereMemoryIsUnknown(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	var log bytes.Buffer
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	for range 3 {
 		assert.Equal(t, queue.Done, keeper.Autodrop(t.Context(), nil))
 	}
@@ -246,7 +245,7 @@ func TestAutodropIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)
 	server.Kill(t)
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
 	assert.False(t, keeper.Autodrop(t.Context(), nil).RetryAt.IsZero())
 }
 
@@ -264,7 +263,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	limits := bus.MemoryLimits{Max: base + 8*half, MinFree: 2 * half}
 	_, high, _ := limits.Marks(0)
 	recorder := newRecorder(st)
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 
 	event := wiretest.Pack(t, "unheard", `{"type":"update","url":"https://x.example/1","timestamp":1}`)
 	keys, runs := 0, 0
@@ -327,7 +326,7 @@ func TestDeadLettersGoBeforeAnyBatch(t *testing.T) {
 	recorder := newRecorder(st)
 	limits := bus.MemoryLimits{Max: base + 4*mb, MinFree: mb} // the marks are at 3 and 2 MB of letters
 	now := func() time.Time { return storetest.Start }
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 	b.SetOption("alice--1", "dead_letters", `{"keep_events":1000000,"keep_bytes":1000000000}`)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.LessOrEqual(t, used(t, st), base+2*mb+noise)
@@ -341,7 +340,7 @@ func TestDeadLettersGoBeforeAnyBatch(t *testing.T) {
 
 	// Once no letter is left, batches go.
 	limits.Max = base
-	keeper = maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+	keeper = maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Empty(t, server.Raw.Keys(ctx, "deadletter*").Val())
 	assert.Contains(t, log.String(), "dropped the oldest batches")
@@ -368,7 +367,7 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 		return clock
 	}
 	limits := bus.MemoryLimits{Max: base + 2*mb, MinFree: mb / 2}
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), publishing)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), publishing)
 	keeper.Autodrop(t.Context(), nil)
 	assert.Less(t, server.Raw.ZCard(t.Context(), "batches:index").Val(), before)
 	storetest.RequireSound(t, st)

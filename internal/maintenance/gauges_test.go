@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/metricservice"
 )
@@ -39,7 +39,7 @@ func TestAMonitorSendsTheGaugesOfOthers(t *testing.T) {
 	gauges := func(context.Context) ([]metricservice.Measure, error) {
 		return []metricservice.Measure{{Counter: bus.NewCounter("depth"), Value: 7, Gauge: true}}, failure
 	}
-	monitor := maintenance.NewMonitor(stores.New(st), bus.MemoryLimits{}, service, slog.New(slog.DiscardHandler), frozen, gauges)
+	monitor := maintenance.NewMonitor(store.NewBus(st), bus.MemoryLimits{}, service, slog.New(slog.DiscardHandler), frozen, gauges)
 	assert.Equal(t, queue.Done, monitor.Monitor(t.Context(), nil))
 	assert.EqualValues(t, 7, service["depth"])
 	assert.Contains(t, service, "jobs.count")
@@ -54,7 +54,7 @@ func TestDamagedKeysAreLoggedWithoutAMetricService(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	st := storetest.Open(t, redis)
 	var lines bytes.Buffer
-	monitor := maintenance.NewMonitor(stores.New(st), bus.MemoryLimits{}, nil, slog.New(slog.NewTextHandler(&lines, nil)), frozen)
+	monitor := maintenance.NewMonitor(store.NewBus(st), bus.MemoryLimits{}, nil, slog.New(slog.NewTextHandler(&lines, nil)), frozen)
 	monitor.Monitor(t.Context(), nil)
 	assert.Empty(t, lines.String())
 	require.NoError(t, st.PutToken(t.Context(), "alice--1", "alice"))

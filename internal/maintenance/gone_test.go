@@ -9,13 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/replay"
-	"routemaster/internal/retention"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -26,7 +23,7 @@ func always() bool { return true }
 func newRich(t *testing.T, server *rdbtest.Server) (b *storetest.Bus, inFlight *storetest.Task) {
 	b, ctx := storetest.NewBus(t, server), t.Context()
 	b.PublishEvents("widgets", 1, 1, 0)
-	require.NoError(t, history.New(b.Store).Put(ctx, "widgets", "", history.Limits{Events: 1000}, storetest.Start))
+	require.NoError(t, store.NewHistory(b.Store).Put(ctx, "widgets", "", store.HistoryLimits{Events: 1000}, storetest.Start))
 	b.PublishEvents("widgets", 2, 600, 0)
 	b.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 	for name, value := range map[string]string{
@@ -40,10 +37,10 @@ func newRich(t *testing.T, server *rdbtest.Server) (b *storetest.Bus, inFlight *
 	}))
 	inFlight = b.Take("w1", 1)
 	require.NotNil(t, inFlight)
-	_, err := retention.New(b.Store).Drop(ctx, storetest.After(2), always)
+	_, err := store.NewRetention(b.Store).Drop(ctx, storetest.After(2), always)
 	require.NoError(t, err)
-	replays := replay.New(stores.New(b.Store), b.Store)
-	_, err = replays.Start(ctx, storetest.Alice, "widgets", replay.Range{From: 1}, storetest.After(3))
+	replays := store.NewReplays(store.NewBus(b.Store), b.Store)
+	_, err = replays.Start(ctx, storetest.Alice, "widgets", store.ReplayRange{From: 1}, storetest.After(3))
 	require.NoError(t, err)
 	slices := 0
 	_, err = replays.Copy(ctx, storetest.After(3), func() bool { slices++; return slices == 1 })
@@ -72,7 +69,7 @@ func TestNothingIsLeftOfASubscriberThatIsGone(t *testing.T) {
 		b.RequireSound()
 
 		now := func() time.Time { return storetest.After(10_000) }
-		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
+		keeper := maintenance.New(store.NewBus(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
 		assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 		assert.Empty(t, server.Raw.Keys(ctx, "deadletter*").Val())
 

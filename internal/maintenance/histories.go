@@ -3,7 +3,7 @@ package maintenance
 import (
 	"context"
 
-	"routemaster/internal/history"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
@@ -18,7 +18,7 @@ func (m *Maintenance) trimHistories(ctx context.Context) {
 // dropHistories drops the oldest events of all histories. It reports whether none is left that can
 // be dropped.
 func (m *Maintenance) dropHistories(ctx context.Context, d *drop) (noneLeft bool, err error) {
-	d.history = history.Dropped{}
+	d.history = store.DroppedHistory{}
 	return m.dropReadable(ctx, d, func() (some bool, err error) {
 		dropped, err := m.histories.DropOldest(ctx, m.now())
 		d.history.Add(dropped)

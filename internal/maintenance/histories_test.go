@@ -13,12 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
@@ -30,11 +28,11 @@ func TestAutodropTrimsHistories(t *testing.T) {
 		b := storetest.NewBus(t, server)
 		ctx := t.Context()
 		b.PublishEvents("widgets", 1, 1, 0)
-		require.NoError(t, history.New(b.Store).Put(ctx, "widgets", "", history.Limits{Age: time.Minute}, storetest.Start))
+		require.NoError(t, store.NewHistory(b.Store).Put(ctx, "widgets", "", store.HistoryLimits{Age: time.Minute}, storetest.Start))
 		b.PublishEvents("widgets", 2, 4, 0)
 		b.PublishEvents("widgets", 5, 5, 1)
 		now := func() time.Time { return storetest.After(60_001) }
-		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
+		keeper := maintenance.New(store.NewBus(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
 		assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 		assert.EqualValues(t, 1, server.Raw.LLen(ctx, "history:widgets").Val())
 		b.RequireSound()
@@ -55,7 +53,7 @@ func TestHistoryGoesBeforeDeadLettersAndBatches(t *testing.T) {
 	}
 	base, letters := used(t, st), server.Raw.ZCard(ctx, "deadletters:index:alice--1").Val()
 	b.PublishEvents("unheard", 1, 1, 0)
-	require.NoError(t, history.New(st).Put(ctx, "unheard", "", history.Limits{Events: 10_000}, storetest.Start))
+	require.NoError(t, store.NewHistory(st).Put(ctx, "unheard", "", store.HistoryLimits{Events: 10_000}, storetest.Start))
 	p := store.Publication{Topic: "unheard", Publisher: storetest.Publisher, ReceivedAt: 1}
 	p.Events = slices.Repeat([]wire.PackedEvent{wire.PackedEvent(strings.Repeat("x", 600))}, 1000)
 	for range 6 {
@@ -69,7 +67,7 @@ func TestHistoryGoesBeforeDeadLettersAndBatches(t *testing.T) {
 	run := func(limits bus.MemoryLimits) {
 		log.Reset()
 		now := func() time.Time { return storetest.Start }
-		keeper := maintenance.New(stores.New(st), st, b.Queue, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+		keeper := maintenance.New(store.NewBus(st), st, b.Queue, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 		assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 		b.RequireSound()
 	}

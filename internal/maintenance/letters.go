@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
@@ -36,7 +36,7 @@ func (m *Maintenance) dropLetters(ctx context.Context, d *drop) (noneLeft bool, 
 }
 
 // droppedLetters records dead letters that were dropped.
-func (m *Maintenance) droppedLetters(ctx context.Context, d deadletter.Dropped, log *slog.Logger, message string) {
+func (m *Maintenance) droppedLetters(ctx context.Context, d store.DroppedLetters, log *slog.Logger, message string) {
 	total, byClient := 0, m.eventsByClient(ctx, d.Events)
 	for name, events := range byClient {
 		total += events

@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 )
@@ -36,7 +36,7 @@ func TestAutodropTrimsDeadLetters(t *testing.T) {
 		registry := telemetry.NewRegistry()
 		recorder := telemetry.NewRecorder(registry, b.Store, slog.New(slog.DiscardHandler))
 		now := func() time.Time { return storetest.After(10) }
-		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+		keeper := maintenance.New(store.NewBus(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 		for range 2 {
 			assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 		}
@@ -59,7 +59,7 @@ func TestAutodropGoesOnWithoutDeadLetters(t *testing.T) {
 	fill(t, st, used(t, st)+1_000_000)
 	require.NotEmpty(t, server.Raw.Keys(t.Context(), "batch:*").Val())
 	require.NoError(t, server.Raw.Set(t.Context(), "deadletters:events", "x", 0).Err())
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	assert.Equal(t, queue.Done, keeper.Autodrop(t.Context(), nil))
 	assert.Contains(t, log.String(), "could not trim dead letters")
 	assert.Empty(t, server.Raw.Keys(t.Context(), "batch:*").Val(), "batches went")

@@ -11,13 +11,8 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
-	"routemaster/internal/history"
 	"routemaster/internal/queue"
-	"routemaster/internal/replay"
-	"routemaster/internal/retention"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
 
@@ -27,13 +22,13 @@ const retryInterval = time.Second
 // Maintenance has the handlers of the housekeeping jobs of a partition. Only one job at a time may
 // run.
 type Maintenance struct {
-	all       *stores.Stores
+	all       *store.Bus
 	store     *store.Store
 	queue     *queue.Queue
-	letters   *deadletter.Letters
-	histories *history.History
-	replays   *replay.Replays
-	retention *retention.Retention
+	letters   *store.Letters
+	histories *store.History
+	replays   *store.Replays
+	retention *store.Retention
 	limits    bus.MemoryLimits
 	clients   account.Clients
 	log       *slog.Logger
@@ -55,11 +50,11 @@ type Maintenance struct {
 
 // New makes a maintenance of one of the stores of a bus, and of its queue. The recorder may be nil.
 // The spares are dropped in their order.
-func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder,
+func New(all *store.Bus, st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder,
 	log *slog.Logger, now func() time.Time, spares ...Spare) *Maintenance {
 	return &Maintenance{
-		all: all, store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(all, st),
-		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, spares: spares,
+		all: all, store: st, queue: q, letters: store.NewLetters(st), histories: store.NewHistory(st), replays: store.NewReplays(all, st),
+		retention: store.NewRetention(st), limits: limits, recorder: recorder, log: log, now: now, spares: spares,
 		tidier: NewTidier(all, st), dropping: map[bus.ClientName]*store.OldestBatches{},
 	}
 }

@@ -13,13 +13,12 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/metricservice"
 )
 
 // Monitor sends the bus's gauges and counters to a metric service.
 type Monitor struct {
-	stores    *stores.Stores
+	stores    *store.Bus
 	whole     *inspect.Bus
 	inspector *inspect.Inspector // counters
 	limits    bus.MemoryLimits
@@ -36,7 +35,7 @@ type Monitor struct {
 type Gauges func(context.Context) ([]metricservice.Measure, error)
 
 // NewMonitor makes a monitor. With a nil service its runs only log which keys are damaged.
-func NewMonitor(all *stores.Stores, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
+func NewMonitor(all *store.Bus, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
 	now func() time.Time, gauges ...Gauges) *Monitor {
 	return &Monitor{stores: all, whole: inspect.OfBus(all), inspector: inspect.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/replay"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
@@ -32,7 +32,7 @@ func (m *Maintenance) copyReplays(ctx context.Context) {
 	telemetry.LogFailure(m.log, "could not copy replays", err)
 }
 
-func (m *Maintenance) replayEnded(ctx context.Context, r replay.Replay) {
+func (m *Maintenance) replayEnded(ctx context.Context, r store.Replay) {
 	fields := []slog.Attr{
 		slog.String("replay", string(r.ID)), slog.String("topic", string(r.Topic)), slog.String("state", string(r.State)),
 		slog.Int64("copied", r.Copied), slog.Int64("skipped", r.Skipped),

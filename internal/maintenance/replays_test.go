@@ -10,12 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/replay"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 )
@@ -25,15 +23,15 @@ func TestScrubQueuesCopiesReplays(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b, ctx := storetest.NewBus(t, server), t.Context()
 		b.PublishEvents("widgets", 1, 1, 0)
-		require.NoError(t, history.New(b.Store).Put(ctx, "widgets", "", history.Limits{Events: 5000}, storetest.Start))
+		require.NoError(t, store.NewHistory(b.Store).Put(ctx, "widgets", "", store.HistoryLimits{Events: 5000}, storetest.Start))
 		b.PublishEvents("widgets", 2, 1501, 0)
 		b.AddSubscriber(storetest.Alice, time.Hour, 1000, "widgets")
-		started, err := replay.New(stores.New(b.Store), b.Store).Start(ctx, storetest.Alice, "widgets", replay.Range{From: 1}, storetest.Start)
+		started, err := store.NewReplays(store.NewBus(b.Store), b.Store).Start(ctx, storetest.Alice, "widgets", store.ReplayRange{From: 1}, storetest.Start)
 		require.NoError(t, err)
 
 		var log bytes.Buffer
 		recorder := newRecorder(b.Store)
-		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+		keeper := maintenance.New(store.NewBus(b.Store), b.Store, b.Queue, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 		for range 2 {
 			require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
 		}

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 )
@@ -32,7 +32,7 @@ func TestAutodropDropsWhatIsNotKept(t *testing.T) {
 		registry := telemetry.NewRegistry()
 		recorder := telemetry.NewRecorder(registry, b.Store, slog.New(slog.DiscardHandler))
 		now := func() time.Time { return storetest.After(60_001) }
-		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+		keeper := maintenance.New(store.NewBus(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 		for range 2 {
 			assert.Equal(t, queue.Done, keeper.Autodrop(t.Context(), nil))
 		}

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -27,7 +26,7 @@ func TestScrubQueues(t *testing.T) {
 		now := died
 		var log bytes.Buffer
 		recorder := newRecorder(st)
-		keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+		keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
 		requireQueued := func(main, jobs, aux int64) {
 			t.Helper()
 			require.Equal(t, jobs, server.Raw.LLen(ctx, "jobs:instant:jobs").Val())
@@ -75,7 +74,7 @@ func TestScrubWorkers(t *testing.T) {
 		now := died
 		var log bytes.Buffer
 		recorder := newRecorder(st)
-		keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+		keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
 
 		now = died.Add(120*time.Second - time.Millisecond)
 		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
@@ -99,7 +98,7 @@ func TestAHeartbeatOfTheFuture(t *testing.T) {
 		now := time.Now().Truncate(time.Millisecond).Add(time.Minute)
 		dieWithJobs(t, st, now.Add(time.Hour))
 		agrees := false
-		keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+		keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 		keeper.ScrubWhile(func() bool { return agrees })
 		scrubbed := func() int64 {
 			require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
@@ -139,7 +138,7 @@ func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx, q := t.Context(), storetest.NewQueue(st, 1)
 	now := time.Now()
-	keeper := maintenance.New(stores.New(st), st, q, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	keeper := maintenance.New(store.NewBus(st), st, q, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	server.Kill(t)
 	away := time.Now().Truncate(time.Millisecond)
 	require.Error(t, st.Partition().Client().Ping(ctx))
@@ -166,7 +165,7 @@ func TestScrubIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	st := storetest.Open(t, server)
 	server.Kill(t)
 	now := time.Now().Add(time.Minute)
-	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	assert.True(t, keeper.ScrubQueues(t.Context(), nil).RetryAt.After(now))
 	assert.True(t, keeper.ScrubWorkers(t.Context(), nil).RetryAt.After(now))
 	assert.ErrorIs(t, keeper.ScrubAux(t.Context()), bus.ErrUnavailable)

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -56,7 +56,7 @@ func TestSparesGoBeforeWhatIsOwed(t *testing.T) {
 	var log bytes.Buffer
 	run := func(limits bus.MemoryLimits) {
 		log.Reset()
-		keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen,
+		keeper := maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen,
 			broken, first, second)
 		assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	}

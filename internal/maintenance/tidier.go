@@ -9,7 +9,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/wire"
 )
 
@@ -19,7 +18,7 @@ const maxRemoved = 200
 // Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It
 // goes over them in small steps, again and again.
 type Tidier struct {
-	all   *stores.Stores
+	all   *store.Bus
 	store *store.Store
 	redis *rdb.Partition
 	keys  store.Keys
@@ -49,7 +48,7 @@ type named struct {
 type Tidied struct{ Topics, Counters int }
 
 // NewTidier makes a tidier of one of the stores of a bus, which starts at the beginning.
-func NewTidier(all *stores.Stores, st *store.Store) *Tidier {
+func NewTidier(all *store.Bus, st *store.Store) *Tidier {
 	p := st.Partition()
 	return &Tidier{all: all, store: st, redis: p, keys: store.Keys{Namespace: p.Namespace()}}
 }

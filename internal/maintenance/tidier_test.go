@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -43,7 +43,7 @@ func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 		subscribe(storetest.Alice, append(topicNames("x", 900), "unused", "returning", "published")...)
 		f.PublishAs(storetest.Publisher, "published")
 		subscribe(storetest.Alice)
-		tidier := maintenance.NewTidier(stores.New(f.Store), f.Store)
+		tidier := maintenance.NewTidier(store.NewBus(f.Store), f.Store)
 		assert.Zero(t, tidy(t, tidier, storetest.Start))
 		subscribe(storetest.Alice, "returning")
 		tidy(t, tidier, storetest.Start.Add(12*time.Hour))
@@ -104,7 +104,7 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 		f.Redis.HSet(ctx, "counters", "what is no counter", "1")
 		require.NoError(t, f.DeleteToken(ctx, "carol--1"))
 
-		tidier := maintenance.NewTidier(stores.New(f.Store), f.Store)
+		tidier := maintenance.NewTidier(store.NewBus(f.Store), f.Store)
 		assert.Equal(t, maintenance.Tidied{Counters: 2 * len(gone)}, tidy(t, tidier, storetest.Start))
 		for range 2 {
 			left, err := f.Counters(ctx)
@@ -136,7 +136,7 @@ func TestCountersOfOthersGoWithTheirNames(t *testing.T) {
 	f := storetest.NewBus(t, rdbtest.Embedded(t))
 	ctx, reads := t.Context(), 0
 	there := map[string]bool{"ship": true}
-	tidier := maintenance.NewTidier(stores.New(f.Store), f.Store)
+	tidier := maintenance.NewTidier(store.NewBus(f.Store), f.Store)
 	tidier.Add(maintenance.Named{Tag: "job_type", Names: func(context.Context) (map[string]bool, error) {
 		reads++
 		return there, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/move"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -95,24 +95,24 @@ func TestASubscriberThatCannotBeFollowed(t *testing.T) {
 func TestHistoriesAreCopiedWithTheirTopics(t *testing.T) {
 	from, to := embedded(t, 2), embedded(t, 3)
 	from.fill()
-	keep := func(topic bus.TopicName, limits history.Limits) {
+	keep := func(topic bus.TopicName, limits store.HistoryLimits) {
 		t.Helper()
-		require.NoError(t, history.New(from.Home(topic)).Put(t.Context(), topic, "", limits, from.now))
+		require.NoError(t, store.NewHistory(from.Home(topic)).Put(t.Context(), topic, "", limits, from.now))
 	}
-	limits := history.Limits{Events: 10, Bytes: 5000}
+	limits := store.HistoryLimits{Events: 10, Bytes: 5000}
 	keep("widgets", limits)
 	keep("gadgets", limits)
 	require.NoError(t, from.publish("widgets", 6, 6))
 	requireRun(from, to, move.Copied)
 	assert.Zero(t, requireRun(from, to, move.Copied).Changed)
 	requireSound(to)
-	keep("widgets", history.Limits{Events: 20})
-	require.NoError(t, history.New(from.Home("gadgets")).Delete(t.Context(), "gadgets", ""))
+	keep("widgets", store.HistoryLimits{Events: 20})
+	require.NoError(t, store.NewHistory(from.Home("gadgets")).Delete(t.Context(), "gadgets", ""))
 	assert.Equal(t, 2, requireRun(from, to, move.Copied).Changed)
-	status, err := history.New(to.Home("widgets")).Get(t.Context(), "widgets")
+	status, err := store.NewHistory(to.Home("widgets")).Get(t.Context(), "widgets")
 	require.NoError(t, err)
-	assert.Equal(t, history.Status{Limits: history.Limits{Events: 20}, First: 7, Last: 6}, status)
-	_, err = history.New(to.Home("gadgets")).Get(t.Context(), "gadgets")
-	require.ErrorIs(t, err, history.ErrNone)
+	assert.Equal(t, store.HistoryStatus{Limits: store.HistoryLimits{Events: 20}, First: 7, Last: 6}, status)
+	_, err = store.NewHistory(to.Home("gadgets")).Get(t.Context(), "gadgets")
+	require.ErrorIs(t, err, store.ErrNoHistory)
 	requireSound(to)
 }

@@ -30,7 +30,7 @@ func (m *mover) drain(ctx context.Context) error {
 	if err != nil {
 		return m.to.blame(err)
 	}
-	all, err := queued.Read(ctx, m.from.Stores) // first: what nothing is queued for does not change any more
+	all, err := queued.Read(ctx, m.from.Bus) // first: what nothing is queued for does not change any more
 	if err != nil {
 		return m.from.blame(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -59,7 +58,7 @@ func eachOf(t *testing.T, from, to int, test func(t *testing.T, from, to *side))
 
 // side is a bus, with what clients and workers do there.
 type side struct {
-	*stores.Stores
+	*store.Bus
 	worker     *storetest.Worker
 	t          testing.TB
 	partitions rdb.Partitions
@@ -72,7 +71,7 @@ func newSide(t testing.TB, client *rdb.Client, count int) *side {
 	if count == 0 {
 		partitions = append(partitions, client.Partition(""))
 	} else {
-		require.NoError(t, stores.Create(t.Context(), client, "", count))
+		require.NoError(t, store.CreateBus(t.Context(), client, "", count))
 		partitions = client.Partitions("", count)
 	}
 	s := &side{t: t, partitions: partitions, now: storetest.Start}
@@ -82,8 +81,8 @@ func newSide(t testing.TB, client *rdb.Client, count int) *side {
 		all = append(all, st)
 		s.queues = append(s.queues, storetest.NewQueue(st, 1))
 	}
-	s.Stores = stores.New(all...)
-	s.worker = storetest.NewWorker(s.Stores, s.clock)
+	s.Bus = store.NewBus(all...)
+	s.worker = storetest.NewWorker(s.Bus, s.clock)
 	return s
 }
 
@@ -203,7 +202,7 @@ func moveOf(s *side) string {
 func requireSound(sides ...*side) {
 	for _, s := range sides {
 		s.t.Helper()
-		storetest.RequireAllSound(s.t, s.Stores)
+		storetest.RequireAllSound(s.t, s.Bus)
 	}
 }
 
@@ -212,10 +211,10 @@ func (s *side) shown() (tokens map[bus.Token]bus.ClientName, topics []bus.Topic,
 	s.t.Helper()
 	tokens, err := s.Tokens(s.t.Context())
 	require.NoError(s.t, err)
-	topics, damaged, err := storetest.Topics(s.t.Context(), inspect.OfBus(s.Stores))
+	topics, damaged, err := storetest.Topics(s.t.Context(), inspect.OfBus(s.Bus))
 	require.NoError(s.t, err)
 	require.Empty(s.t, damaged)
-	subscribers, damaged, err = storetest.Subscribers(s.t.Context(), inspect.OfBus(s.Stores))
+	subscribers, damaged, err = storetest.Subscribers(s.t.Context(), inspect.OfBus(s.Bus))
 	require.NoError(s.t, err)
 	require.Empty(s.t, damaged)
 	for i := range subscribers {

@@ -70,7 +70,7 @@ func moveUnderLoad(t *testing.T, from, to *side) {
 		from.subscribe(loadToken(i), topics...)
 		l.got[loadToken(i)] = map[bus.TopicName][]int{topics[0]: nil, topics[1]: nil}
 	}
-	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(from.Stores))
+	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(from.Bus))
 	require.NoError(t, err)
 	for _, topic := range topics { // of the move before
 		i := int(topic.Name[len(topic.Name)-1] - 'a')

@@ -8,10 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/move"
-	"routemaster/internal/secrets"
 	"routemaster/internal/signature"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -77,7 +76,7 @@ func TestWhatASubscriberIsIsMoved(t *testing.T) {
 		require.NoError(t, from.PatchSubscriber(ctx, alice, bus.Subscription{Options: map[string]string{
 			"lanes": "4", "max_bytes": "2000", "keep_age": "3600000", "dead_letters": `{"attempts":3}`,
 		}}, from.now))
-		require.NoError(t, secrets.New(from.Of(alice)).Add(ctx, alice, signature.Stored{ID: "one", Type: "v1"}, time.Time{}, from.now))
+		require.NoError(t, store.NewSecrets(from.Of(alice)).Add(ctx, alice, signature.Stored{ID: "one", Type: "v1"}, time.Time{}, from.now))
 		require.NoError(t, from.Of(bob).Pause(ctx, bob, bus.Forever))
 		from.deliver(alice, "widgets")
 		tokens, topics, subscribers := from.shown()
@@ -159,9 +158,9 @@ func TestAClosedBusRefusesChanges(t *testing.T) {
 				"unsubscribe": s.Unsubscribe(ctx, alice, "widgets"), "leave": s.Of(alice).DeleteSubscriber(ctx, alice),
 				"pause": s.Of(alice).Pause(ctx, alice, bus.Forever), "resume": s.Of(alice).Resume(ctx, alice),
 				"topic": s.DeleteTopic(ctx, "widgets", ""), "publish": s.publish("widgets", 6, 6),
-				"secret":  secrets.New(s.Of(alice)).Add(ctx, alice, signature.Stored{ID: "one"}, time.Time{}, s.now),
-				"history": history.New(s.Home("widgets")).Put(ctx, "widgets", "", history.Limits{Events: 5}, s.now),
-				"forget":  history.New(s.Home("widgets")).Delete(ctx, "widgets", ""),
+				"secret":  store.NewSecrets(s.Of(alice)).Add(ctx, alice, signature.Stored{ID: "one"}, time.Time{}, s.now),
+				"history": store.NewHistory(s.Home("widgets")).Put(ctx, "widgets", "", store.HistoryLimits{Events: 5}, s.now),
+				"forget":  store.NewHistory(s.Home("widgets")).Delete(ctx, "widgets", ""),
 			} {
 				require.ErrorIs(t, err, bus.ErrMoving, what)
 				require.ErrorIs(t, err, bus.ErrUnavailable, what)

@@ -12,7 +12,6 @@ import (
 	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // picture is what makes a bus what it is.
@@ -77,7 +76,7 @@ func (s *side) read(ctx context.Context) (p *picture, err error) {
 		topics:      map[bus.TopicName]topic{},
 		subscribers: map[bus.Token]*subscriber{},
 	}
-	if err := p.readTokens(ctx, s.Stores); err != nil {
+	if err := p.readTokens(ctx, s.Bus); err != nil {
 		return nil, err
 	}
 	for i, at := range s.partitions {
@@ -101,7 +100,7 @@ func (s *side) read(ctx context.Context) (p *picture, err error) {
 }
 
 // readTokens reads the tokens: of each, its own partition decides whose it is.
-func (p *picture) readTokens(ctx context.Context, all *stores.Stores) error {
+func (p *picture) readTokens(ctx context.Context, all *store.Bus) error {
 	said := map[bus.Token][]bus.ClientName{}
 	for _, st := range all.All() {
 		names, err := st.Tokens(ctx)

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/fence"
 	"routemaster/internal/move"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -72,7 +72,7 @@ func newRace(t *testing.T, from, to *side) *race {
 	for _, s := range []*side{from, to} {
 		require.NoError(t, s.partitions[0].FlushDB(t.Context()).Err())
 	}
-	require.NoError(t, stores.Create(t.Context(), from.partitions[0].Client(), "", len(from.partitions)))
+	require.NoError(t, store.CreateBus(t.Context(), from.partitions[0].Client(), "", len(from.partitions)))
 	r := &race{T: t, from: from, to: to, last: 5, received: map[bus.Token][]int{}}
 	r.since = map[bus.Token]int{alice: 1, bob: 1}
 	r.from.fill()
@@ -218,7 +218,7 @@ func TestTheSameBusByTwoAddresses(t *testing.T) {
 	for _, count := range []int{0, 2} {
 		server := rdbtest.Embedded(t)
 		from := newSide(t, server.Open(t), count)
-		to := &side{t: t, Stores: from.Stores, partitions: server.Open(t).Partitions("", count), now: from.now}
+		to := &side{t: t, Bus: from.Bus, partitions: server.Open(t).Partitions("", count), now: from.now}
 		if count == 0 {
 			to = newSide(t, server.Open(t), 0)
 		}

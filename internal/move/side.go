@@ -17,12 +17,11 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // side is one of the two buses.
 type side struct {
-	*stores.Stores
+	*store.Bus
 	name       string
 	partitions []*rdb.Partition
 	keys       []store.Keys // of each partition
@@ -58,7 +57,7 @@ func (s *side) useMark(m mark) {
 	for _, p := range s.partitions {
 		all = append(all, store.New(p, store.Options{Mark: m.String()}))
 	}
-	s.Stores = stores.New(all...)
+	s.Bus = store.NewBus(all...)
 }
 
 // requireEmpty fails unless the bus is new: what it had would be mixed up with what is moved.

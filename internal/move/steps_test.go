@@ -11,11 +11,11 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/clock"
 	"routemaster/internal/fence"
-	"routemaster/internal/history"
 	"routemaster/internal/move"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -234,7 +234,7 @@ func TestHistoriesBeginAnew(t *testing.T) {
 	eachOf(t, 3, 5, func(t *testing.T, from, to *side) {
 		ctx := t.Context()
 		from.fill()
-		require.NoError(t, history.New(from.Home("widgets")).Put(ctx, "widgets", "", history.Limits{Events: 100}, from.now))
+		require.NoError(t, store.NewHistory(from.Home("widgets")).Put(ctx, "widgets", "", store.HistoryLimits{Events: 100}, from.now))
 		require.NoError(t, from.publish("widgets", 6, 8))
 		assert.Equal(t, int64(3), requireRun(from, to, move.Copied).History)
 		_, err := run(from, to, doSwitch, func(o *move.Options) { // it fails, and more is published
@@ -251,7 +251,7 @@ func TestHistoriesBeginAnew(t *testing.T) {
 		assert.Equal(t, int64(4), report.History)
 		requireSound(from, to)
 		require.NoError(t, to.publish("widgets", 10, 11))
-		status, err := history.New(to.Home("widgets")).Get(ctx, "widgets")
+		status, err := store.NewHistory(to.Home("widgets")).Get(ctx, "widgets")
 		require.NoError(t, err)
 		assert.Equal(t, [...]int64{10, 11, 100}, [...]int64{status.First, status.Last, status.Limits.Events})
 		requireSound(from, to)

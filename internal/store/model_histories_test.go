@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -20,12 +20,12 @@ func (m *model) changeHistory(rt *rapid.T) {
 		m.removeHistory(rt, topic)
 		return
 	}
-	limits := history.Limits{Events: keep, Bytes: rapid.Int64Range(0, 1).Draw(rt, "limited bytes") * 200}
-	err := history.New(m.Store).Put(m.T.Context(), topic, "", limits, storetest.After(m.ms))
+	limits := store.HistoryLimits{Events: keep, Bytes: rapid.Int64Range(0, 1).Draw(rt, "limited bytes") * 200}
+	err := store.NewHistory(m.Store).Put(m.T.Context(), topic, "", limits, storetest.After(m.ms))
 	require.True(rt, err == nil || errors.Is(err, bus.ErrTopicUnknown), "%v", err)
 }
 
 func (m *model) removeHistory(rt *rapid.T, topic bus.TopicName) {
-	err := history.New(m.Store).Delete(m.T.Context(), topic, "")
-	require.True(rt, err == nil || errors.Is(err, bus.ErrTopicUnknown) || errors.Is(err, history.ErrNone), "%v", err)
+	err := store.NewHistory(m.Store).Delete(m.T.Context(), topic, "")
+	require.True(rt, err == nil || errors.Is(err, bus.ErrTopicUnknown) || errors.Is(err, store.ErrNoHistory), "%v", err)
 }

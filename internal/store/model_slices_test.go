@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
@@ -153,8 +152,8 @@ func (m *model) settleSome(rt *rapid.T) {
 func (m *model) redeliverSome(rt *rapid.T) {
 	m.skipIfCalm(rt)
 	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
-	letters := deadletter.New(m.any(rt).Store)
-	moved, err := letters.Redeliver(m.T.Context(), m.holder(client), deadletter.Selection{})
+	letters := store.NewLetters(m.any(rt).Store)
+	moved, err := letters.Redeliver(m.T.Context(), m.holder(client), store.LetterSelection{})
 	if m.topics[client] == nil {
 		require.Zero(rt, moved)
 		return

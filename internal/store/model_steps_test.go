@@ -10,11 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
 	"routemaster/internal/migrate"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/store/throttle"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -104,7 +102,7 @@ func (m *model) deleteSubscriber(rt *rapid.T) {
 		return
 	}
 	require.NoError(rt, err)
-	_, err = deadletter.New(m.Store).Trim(m.T.Context(), storetest.After(m.ms), func() bool { return true })
+	_, err = store.NewLetters(m.Store).Trim(m.T.Context(), storetest.After(m.ms), func() bool { return true })
 	require.NoError(rt, err)
 	delete(m.topics, token)
 	delete(m.dead, token)
@@ -120,7 +118,7 @@ func (m *model) deleteSubscriber(rt *rapid.T) {
 
 func (m *model) retry(rt *rapid.T) {
 	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
-	err := throttle.End(m.T.Context(), m.Store, rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"))
+	err := store.EndThrottle(m.T.Context(), m.Store, rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"))
 	if m.topics[token] == nil {
 		require.ErrorIs(rt, err, bus.ErrNotSubscribed)
 		return

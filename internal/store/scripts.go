@@ -43,6 +43,7 @@ var library = append(slices.Clone(fence.Library), lua(
 	"lib/keys", "lib/held", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
 	"lib/append", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
+	"lib/bounds", "lib/endings", "lib/ends",
 ))
 
 // Outboxes is the part of [Library] that is about outboxes.

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -95,7 +94,7 @@ func startWithStores(
 	t.Helper()
 	b := bustest.StartOnCluster(t, cluster, partitions, adjust...)
 	var err error
-	b.Stores, err = stores.Open(t.Context(), cluster.Open(t), "", store.Options{})
+	b.Stores, err = store.OpenBus(t.Context(), cluster.Open(t), "", store.Options{})
 	require.NoError(t, err)
 	requireReady(t, b)
 	return b, b.Stores.Partitions()

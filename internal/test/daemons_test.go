@@ -18,7 +18,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
 )
 
@@ -94,13 +93,13 @@ func clusterOfOneNode(t *testing.T) (node *rdbtest.Server, url string) {
 }
 
 // createBus makes a bus of three partitions on a cluster.
-func createBus(t *testing.T, url string) *stores.Stores {
+func createBus(t *testing.T, url string) *store.Bus {
 	t.Helper()
 	client, err := rdb.Open(rdb.Options{URL: url, Connections: 1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	require.NoError(t, stores.Create(t.Context(), client, "", 3))
-	all, err := stores.Open(t.Context(), client, "", store.Options{})
+	require.NoError(t, store.CreateBus(t.Context(), client, "", 3))
+	all, err := store.OpenBus(t.Context(), client, "", store.Options{})
 	require.NoError(t, err)
 	return all
 }

@@ -21,7 +21,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/test/bustest"
@@ -131,7 +131,7 @@ func TestPanicsAreReported(t *testing.T) {
 func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + bustest.RootKey) })
-	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, MaxEventData: 64, Reporter: reporter}, stores.New(st), ingest.New(stores.New(st), ingest.Options{}), poison,
+	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, MaxEventData: 64, Reporter: reporter}, store.NewBus(st), ingest.New(store.NewBus(st), ingest.Options{}), poison,
 		slog.New(slog.DiscardHandler), time.Now)
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
 	r.SetBasicAuth(bustest.RootKey, "")

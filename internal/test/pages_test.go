@@ -22,8 +22,6 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
-	"routemaster/internal/store/lastuse"
-	"routemaster/internal/store/relays"
 )
 
 const root = "../../"
@@ -225,7 +223,7 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, account.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{}, lastuse.Keys{}, relays.Keys{},
+		store.Keys{}, queue.Keys{}, account.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{}, store.Keys{}, store.Keys{},
 	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {

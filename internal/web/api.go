@@ -14,14 +14,11 @@ import (
 
 	"routemaster/internal/activity"
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
 	"routemaster/internal/ingest"
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs/jobstore/jobstores"
-	"routemaster/internal/livetail"
 	"routemaster/internal/overview"
-	"routemaster/internal/store/lastuse"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/web/rest"
@@ -90,10 +87,10 @@ type Live interface {
 type API struct {
 	*rest.Service
 	config     Config
-	stores     *stores.Stores
+	stores     *store.Bus
 	inspector  *inspect.Bus
 	ingest     *ingest.Ingest
-	tails      *livetail.Hub
+	tails      *store.TailHub
 	queues     *queueHandlers
 	subscriber *subscriberHandlers
 	jobs       *jobHandlers
@@ -103,10 +100,12 @@ type API struct {
 
 // New makes an API. Metrics serves /metrics.
 func New(
-	config Config, all *stores.Stores, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
+	config Config, all *store.Bus, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
 ) *API {
 	first := all.First()
-	noteUses := func(ctx context.Context, used map[bus.Token]time.Time) error { return lastuse.Note(ctx, first, used) }
+	noteUses := func(ctx context.Context, used map[bus.Token]time.Time) error {
+		return store.NoteTokensUsed(ctx, first, used)
+	}
 	service := &rest.Service{
 		Auth:     rest.New(rest.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses, Guesses: config.Guesses}, all, log, now),
 		Buffers:  rest.NewBuffers(cmp.Or(config.BodyBudget, rest.DefaultBodyBudget)),
@@ -114,7 +113,7 @@ func New(
 		Activity: activity.New(first.Partition(), log),
 	}
 	return &API{
-		Service: service, config: config, stores: all, inspector: inspect.OfBus(all), ingest: in, tails: livetail.New(all, log), metrics: metrics,
+		Service: service, config: config, stores: all, inspector: inspect.OfBus(all), ingest: in, tails: store.NewTailHub(all, log), metrics: metrics,
 		queues:     newQueueHandlers(config.Queues, service, all),
 		subscriber: newSubscriberHandlers(config.Subscriber, service, all),
 		jobs:       newJobHandlers(config.Jobs, service, jobstores.New(all.Partitions())),
@@ -123,8 +122,8 @@ func New(
 }
 
 // historyOf are the histories that have a topic's.
-func (a *API) historyOf(topic bus.TopicName) *history.History {
-	return history.New(a.stores.Home(topic))
+func (a *API) historyOf(topic bus.TopicName) *store.History {
+	return store.NewHistory(a.stores.Home(topic))
 }
 
 // Handler returns the API and, if there is one, the console.

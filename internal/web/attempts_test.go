@@ -112,7 +112,7 @@ func TestQueuedBatches(t *testing.T) {
 		assert.Equal(t, 409, a.Problem(alice, "DELETE", inFlight, "").Status)
 		assert.Contains(t, a.Do(alice, "GET", inFlight, "").Body, `"state":"delivering","next_at":null`)
 		assert.Equal(t, ids[1:], a.list(alice, "/subscriber/batches"))
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -143,5 +143,5 @@ func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	removed, added = counted()
 	assert.Equal(t, []int64{2, 2}, []int64{removed, added})
 	assert.Len(t, a.list(alice, "/subscriber/batches"), 1)
-	storetest.RequireAllSound(t, a.Stores)
+	storetest.RequireAllSound(t, a.Bus)
 }

@@ -45,7 +45,7 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 		w := httptest.NewRecorder()
 		a.Handler.ServeHTTP(w, r)
 		require.Equal(t, 200, w.Code)
-		topics, _, err := storetest.Topics(ctx, inspect.OfBus(a.Stores))
+		topics, _, err := storetest.Topics(ctx, inspect.OfBus(a.Bus))
 		require.NoError(t, err)
 		for _, found := range topics {
 			if string(found.Name) == topic {

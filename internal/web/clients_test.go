@@ -165,6 +165,6 @@ func TestExistingClients(t *testing.T) {
 			assert.Equal(t, 201, got.Status)
 			assert.Regexp(t, `^\{"name":"service","token":"service--[0-9a-f]{32}"\}$`, got.Body)
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }

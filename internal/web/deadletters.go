@@ -8,7 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -29,7 +29,7 @@ type letterView struct {
 	WebhookID *string `json:"webhook_id"`
 }
 
-func viewLetter(letter deadletter.Letter) letterView {
+func viewLetter(letter store.Letter) letterView {
 	return letterView{
 		ID: letter.ID, DiedAt: letter.DiedAt.UnixMilli(), CreatedAt: letter.CreatedAt.UnixMilli(),
 		Reason: letter.Reason, Status: rest.OrNull(letter.Status), Error: rest.OrNull(letter.Error), Note: rest.OrNull(letter.Note),
@@ -41,7 +41,7 @@ func viewLetter(letter deadletter.Letter) letterView {
 func (h *subscriberHandlers) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
 	filter := readFilter(q)
-	page := deadletter.Page{After: q.Get("after"), Limit: q.Limit()}
+	page := store.LetterPage{After: q.Get("after"), Limit: q.Limit()}
 	if err := q.Err(); err != nil {
 		h.Fail(w, r, err)
 		return
@@ -55,8 +55,8 @@ func (h *subscriberHandlers) getDeadLetters(w http.ResponseWriter, r *http.Reque
 }
 
 // readFilter reads which dead letters a query is about.
-func readFilter(q *rest.Query) deadletter.Filter {
-	filter := deadletter.Filter{
+func readFilter(q *rest.Query) store.LetterFilter {
+	filter := store.LetterFilter{
 		Reason: rest.Word(q, "reason", bus.DeathReasons), Since: q.Time("since"), Before: q.Time("before"),
 	}
 	if q.Has("status") {
@@ -71,7 +71,7 @@ const maxStatus = 999
 // filterStatus is the status of a filter that a request sends: 0 stands for no answer.
 func filterStatus(sent int64) int {
 	if sent == 0 {
-		return deadletter.NoAnswer
+		return store.NoAnswer
 	}
 	return int(sent)
 }
@@ -107,8 +107,8 @@ func (h *subscriberHandlers) getDeadLetter(w http.ResponseWriter, r *http.Reques
 	h.RespondJSON(w, r, view, err)
 }
 
-// redeliver is [deadletter.Letters.Redeliver], logged and counted.
-func (h *subscriberHandlers) redeliver(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+// redeliver is [store.Letters.Redeliver], logged and counted.
+func (h *subscriberHandlers) redeliver(r *http.Request, of bus.Token, which store.LetterSelection) (store.MovedLetters, error) {
 	moved, err := h.at(of).letters.Redeliver(r.Context(), of, which)
 	if err == nil && moved.Letters > 0 {
 		h.config.Recorder.Count(telemetry.RedeliveredEvents, moved.Events, string(h.publicName(r, of)))
@@ -117,8 +117,8 @@ func (h *subscriberHandlers) redeliver(r *http.Request, of bus.Token, which dead
 	return moved, err
 }
 
-// discard is [deadletter.Letters.Discard], logged.
-func (h *subscriberHandlers) discard(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+// discard is [store.Letters.Discard], logged.
+func (h *subscriberHandlers) discard(r *http.Request, of bus.Token, which store.LetterSelection) (store.MovedLetters, error) {
 	moved, err := h.at(of).letters.Discard(r.Context(), of, which)
 	if err == nil && moved.Letters > 0 {
 		h.logMoved(r, of, "discarded dead letters", moved)
@@ -126,7 +126,7 @@ func (h *subscriberHandlers) discard(r *http.Request, of bus.Token, which deadle
 	return moved, err
 }
 
-func (h *subscriberHandlers) logMoved(r *http.Request, of bus.Token, what string, moved deadletter.Moved) {
+func (h *subscriberHandlers) logMoved(r *http.Request, of bus.Token, what string, moved store.MovedLetters) {
 	h.logSubscriberChange(r, of, what, slog.Int("letters", moved.Letters), slog.Int("events", moved.Events))
 }
 
@@ -151,18 +151,18 @@ func (h *subscriberHandlers) discardDeadLetters(w http.ResponseWriter, r *http.R
 }
 
 // move is [subscriberHandlers.redeliver] or [subscriberHandlers.discard].
-type move func(*http.Request, bus.Token, deadletter.Selection) (deadletter.Moved, error)
+type move func(*http.Request, bus.Token, store.LetterSelection) (store.MovedLetters, error)
 
 func (h *subscriberHandlers) moveOne(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
-	moved, err := move(r, of, deadletter.Selection{IDs: []bus.BatchID{batchParam(r)}})
+	moved, err := move(r, of, store.LetterSelection{IDs: []bus.BatchID{batchParam(r)}})
 	if err == nil && moved.Letters == 0 {
-		err = deadletter.ErrUnknown
+		err = store.ErrLetterUnknown
 	}
 	h.Respond(w, r, err)
 }
 
 func (h *subscriberHandlers) moveSome(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
-	var moved deadletter.Moved
+	var moved store.MovedLetters
 	which, err := h.readSelection(w, r)
 	if err == nil {
 		moved, err = move(r, of, which)
@@ -175,7 +175,7 @@ func (h *subscriberHandlers) moveSome(w http.ResponseWriter, r *http.Request, of
 }
 
 // readSelection reads which dead letters are meant: some, or all that match a filter.
-func (h *subscriberHandlers) readSelection(w http.ResponseWriter, r *http.Request) (which deadletter.Selection, err error) {
+func (h *subscriberHandlers) readSelection(w http.ResponseWriter, r *http.Request) (which store.LetterSelection, err error) {
 	var sent struct {
 		IDs    *[]bus.BatchID   `json:"ids"`
 		All    *bool            `json:"all"`
@@ -191,12 +191,12 @@ func (h *subscriberHandlers) readSelection(w http.ResponseWriter, r *http.Reques
 	switch {
 	case all == (sent.IDs != nil):
 		return which, bus.Invalidf("", `send either {"ids":[…]} or {"all":true}`)
-	case !all && (len(*sent.IDs) == 0 || len(*sent.IDs) > deadletter.MaxMovedLetters):
-		return which, bus.Invalidf("/ids", "must be 1 to %d dead letters", deadletter.MaxMovedLetters)
+	case !all && (len(*sent.IDs) == 0 || len(*sent.IDs) > store.MaxMovedLetters):
+		return which, bus.Invalidf("/ids", "must be 1 to %d dead letters", store.MaxMovedLetters)
 	case !all && (sent.Reason != nil || sent.Status != nil || sent.Since != nil || sent.Before != nil):
 		return which, bus.Invalidf("/ids", "must be alone: reason, status, since and before are for all")
 	case !all:
-		return deadletter.Selection{IDs: *sent.IDs}, nil
+		return store.LetterSelection{IDs: *sent.IDs}, nil
 	}
 	if sent.Reason != nil {
 		if which.Reason, err = bus.ParseDeathReason(string(*sent.Reason)); err != nil {

@@ -149,7 +149,7 @@ func TestDeadLettersAreRedeliveredAndDiscarded(t *testing.T) {
 		assert.Equal(t, letterIDs(7), a.list(alice, path))
 		assert.Contains(t, a.Do(alice, "GET", "/subscriptions", "").Body, `"queued":13`, "1, 3, 4 and 5 are queued")
 		assert.NotContains(t, a.Log.String(), alice)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 
 		for _, c := range []struct{ body, pointer string }{
 			{`{}`, ""}, {`{"ids":null,"all":false}`, ""}, {`{"ids":["a"],"all":true}`, ""}, {`{"ids":[]}`, "/ids"},

@@ -146,6 +146,6 @@ func TestStatesThatVanish(t *testing.T) {
 		a.requireOf(rootKey, 200, "PUT", "/state-machines?move=journey.start:begin&move=journey.gone:end", renamed)
 		a.workers.Work()
 		assert.Equal(t, "begin", a.show(labels+"one").State)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }

@@ -55,7 +55,7 @@ func TestAJobIsEnqueued(t *testing.T) {
 
 		assert.Contains(t, a.require(202, "PUT", "/v1/jobs/meta.shutdown/random_id", `{"data":{}}`), `"name":"meta.shutdown"`)
 		assert.Len(t, a.list("/v1/jobs"), 5, "nothing came of that")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -103,7 +103,7 @@ func TestAJobIsRefused(t *testing.T) {
 		a.require(204, "DELETE", path, "")
 		a.refuse("PUT", path, `{"data":1}`, 400, "job_already_archived")
 		assert.Empty(t, a.list("/v1/jobs"))
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -153,7 +153,7 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 			assert.Equal(t, c.pointer, got.Pointer, c.body[:min(len(c.body), 200)])
 		}
 		assert.Equal(t, []string{jobID(8), jobID(1), jobID(2)}, a.list("/v1/jobs"), "nothing else was stored")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -178,7 +178,7 @@ func TestDataIsMeasuredWithoutSpaces(t *testing.T) {
 		got := a.refuse("PUT", "/v1/jobs/ship/"+jobID(4), `{"data":[ `+dataOf(jobs.MaxData-1)+`]}`, 413, "entity_too_large")
 		assert.Equal(t, "/data", got.Pointer)
 		assert.Contains(t, got.Detail, "102401 bytes without white space")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -203,7 +203,7 @@ func TestARequestIsRepeatedAfterItsJobHasExpired(t *testing.T) {
 		a.refuse("PUT", "/v1/jobs/ship/"+jobID(2), `{`+expires, 400, "job_already_archived")
 		assert.Equal(t, "/1/id", a.refuse("POST", "/v1/jobs/ship", both, 400, "job_already_archived").Pointer)
 		assert.Equal(t, "/expires_at", a.refuse("PUT", "/v1/jobs/ship/"+jobID(3), `{`+expires, 400, "invalid_request").Pointer)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 

@@ -49,7 +49,7 @@ func TestJobsAreFetched(t *testing.T) {
 		a.refuse("POST", fetch, `{"max":"1"}`, 400, "invalid_request")
 		a.refuse("POST", "/v1/jobs/none/fetch", "", 404, "job_type_not_found")
 		a.refuse("POST", "/v1/jobs/posted/fetch", "", 409, "conflict")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -80,7 +80,7 @@ func TestFetchWaits(t *testing.T) {
 		go fetch("30000")
 		a.put("ship", 1)
 		require.Contains(t, <-fetched, jobID(1))
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -140,6 +140,6 @@ func TestAWaitingFetchEndsWithItsToken(t *testing.T) {
 		path := a.put("ship", 1)
 		assert.Equal(t, "queued", a.show(path).Status)
 		assert.Equal(t, 3, a.fetch("ship"), "it is another's")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }

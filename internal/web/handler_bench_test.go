@@ -25,7 +25,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			a := newAPI(b, rdbtest.Real(b))
 			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
-			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Stores, ingest.New(a.Stores, ingest.Options{}),
+			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Bus, ingest.New(a.Bus, ingest.Options{}),
 				telemetry.NewRegistry().Handler(), log, time.Now).Handler()
 			request := httptest.NewRequestWithContext(b.Context(), c.method, c.path, nil)
 			request.SetBasicAuth(alice, "")

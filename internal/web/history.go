@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"routemaster/internal/history"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/wire"
 )
@@ -20,9 +20,9 @@ func (a *API) putHistory(w http.ResponseWriter, r *http.Request) {
 		Bytes  *int64 `json:"bytes"`
 	}
 	err := a.ReadJSON(w, r, rest.MaxValueBody, &sent)
-	var limits history.Limits
+	var limits store.HistoryLimits
 	if err == nil {
-		limits, err = history.NewLimits(sent.Events, sent.Age, sent.Bytes)
+		limits, err = store.NewHistoryLimits(sent.Events, sent.Age, sent.Bytes)
 	}
 	if err == nil {
 		err = a.historyOf(topic).Put(r.Context(), topic, rest.Caller(r).Token, limits, a.Now())
@@ -91,14 +91,14 @@ func (a *API) getEvents(w http.ResponseWriter, r *http.Request) {
 	if err == nil && q.Has("since") {
 		from, err = a.historyOf(topic).PositionAt(r.Context(), topic, since)
 	}
-	var part history.Slice
+	var part store.HistorySlice
 	if err == nil {
 		part, err = a.historyOf(topic).Read(r.Context(), topic, from, limit)
 	}
 	a.RespondJSON(w, r, viewHistoryEvents(part, from), err)
 }
 
-func viewHistoryEvents(part history.Slice, from int64) historyEventsView {
+func viewHistoryEvents(part store.HistorySlice, from int64) historyEventsView {
 	view := historyEventsView{
 		First: part.First, Last: part.Last, Next: min(max(from, part.First), part.Last+1),
 		Events: make([]json.RawMessage, len(part.Entries)),

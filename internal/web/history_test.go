@@ -76,7 +76,7 @@ func TestATopicKeepsAHistory(t *testing.T) {
 		a.RequireDone(alice, "DELETE", "/topics/widgets/history", "")
 		assert.Contains(t, a.Log.String(), `msg="history removed" request_id=`)
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/topics/widgets/history", "").Status)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 

@@ -58,7 +58,7 @@ func TestAJobIsLookedUp(t *testing.T) {
 		a.refuse("GET", "/v1/jobs/job_x", "", 400, "invalid_uuid")
 		a.refuse("GET", "/v1/jobs/ship/random_id", "", 404, "not_found")
 		a.refuse("GET", path+"/attempts?x=1", "", 400, "invalid_request")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -98,7 +98,7 @@ func TestAReplayWithAKeyIsMadeOnce(t *testing.T) {
 		assert.Equal(t, "succeeded", replay(201, alice, "ship/"+jobID(1), "key").Status, "also if it has ended")
 		replay(400, alice, "ship/"+jobID(1), "one", "two")
 		replay(400, alice, "ship/"+jobID(1), "not visible")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -130,7 +130,7 @@ func TestAJobIsReplayed(t *testing.T) {
 		a.refuse("POST", "/v1/jobs/"+strings.TrimPrefix(jobID(1), "job_")+"/replay", "", 404, "not_found")
 		a.refuse("POST", short+"/replay", `[true]`, 400, "invalid_request")
 		assert.Len(t, a.list("/v1/jobs"), 3)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -150,7 +150,7 @@ func TestAJobIsCancelled(t *testing.T) {
 		a.refuse("DELETE", "/v1/jobs/ship/"+jobID(9), "", 404, "not_found")
 		assert.Empty(t, a.list("/v1/jobs"))
 		assert.Equal(t, 2, strings.Count(a.Log.String(), `msg="a job was cancelled"`))
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -196,7 +196,7 @@ func TestJobsAreListed(t *testing.T) {
 			a.refuse("GET", "/v1/jobs?"+query, "", 400, id)
 			a.refuse("GET", "/v1/archived-jobs?"+strings.Replace(query, "expired", "queued", 1), "", 400, id)
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -229,6 +229,6 @@ func TestEveryClientMayDoAllWithJobs(t *testing.T) {
 				assert.Equal(t, r.status, a.Do(who, r.method, r.path, r.body).Status, "%s %s as %s", r.method, r.path, who)
 			}
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }

@@ -25,7 +25,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
 	"routemaster/internal/worker"
@@ -40,7 +40,7 @@ type partedJobs struct {
 	names []string
 }
 
-func newPartedJobs(t *testing.T, all *stores.Stores) *partedJobs {
+func newPartedJobs(t *testing.T, all *store.Bus) *partedJobs {
 	p := &partedJobs{jobsAPI: &jobsAPI{webtest.On(t, all), jobstores.New(all.Partitions())}}
 	bus := storetest.Partitions{All: all.Partitions()}
 	for number := range all.All() {
@@ -59,7 +59,7 @@ func (p *partedJobs) addTypes(members string) {
 }
 
 // work runs a worker with the jobs of all partitions, until the test ends or it is stopped.
-func (p *partedJobs) work(all *stores.Stores, downstream string) (stop func()) {
+func (p *partedJobs) work(all *store.Bus, downstream string) (stop func()) {
 	client := outbound.New(outbound.Config{ConnectTimeout: soon, Timeout: soon}, time.Now)
 	run := runner.New(runner.Config{Client: client, Downstream: client, DownstreamURL: downstream}, slog.New(slog.DiscardHandler), p.now)
 	var registries []*queue.Queue
@@ -92,7 +92,7 @@ func (p *partedJobs) now() time.Time { return p.Clock() }
 func TestReplaysOfTwoTypesHaveTwoIDs(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		divided := storetest.NewPartitions(t, redis.Open(t))
-		p := newPartedJobs(t, divided.Stores)
+		p := newPartedJobs(t, divided.Bus)
 		p.Clock = func() time.Time { return start }
 		p.addTypes(`"url":null`)
 		copies := map[string]bool{}
@@ -115,7 +115,7 @@ func TestReplaysOfTwoTypesHaveTwoIDs(t *testing.T) {
 func TestJobsOfSeveralPartitions(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		divided := storetest.NewPartitions(t, redis.Open(t))
-		p := newPartedJobs(t, divided.Stores)
+		p := newPartedJobs(t, divided.Bus)
 		var ahead atomic.Int64
 		began := time.Now() // what no thread may take is put off, so the clock has to go on
 		p.Clock = func() time.Time { return start.Add(time.Since(began) + time.Duration(ahead.Load())) }
@@ -126,7 +126,7 @@ func TestJobsOfSeveralPartitions(t *testing.T) {
 		}))
 		t.Cleanup(service.Close)
 		p.addTypes(`"schedule":"* * * * *"`)
-		stop := p.work(divided.Stores, service.URL)
+		stop := p.work(divided.Bus, service.URL)
 
 		// Enqueued, handed over by the worker, reported, looked up, replayed and listed.
 		want := map[string]bool{}
@@ -207,7 +207,7 @@ func receive(t *testing.T, from chan string) string {
 // what waits for jobs.
 func TestAPartitionIsAway(t *testing.T) {
 	all, servers := storetest.Apart(t, storetest.PartitionCount)
-	p := newPartedJobs(t, stores.New(all...))
+	p := newPartedJobs(t, store.NewBus(all...))
 	p.addTypes(`"url":null`)
 	for n, name := range p.names {
 		p.put(name, n)

@@ -44,7 +44,7 @@ func TestLifeOfALabel(t *testing.T) {
 		}
 		moves := decode[history](a, a.require(200, "GET", one+"/history", "")).states()
 		assert.Equal(t, []string{"end>-", "act>end", "start>act", "->start"}, moves)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 

@@ -30,7 +30,7 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
 		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 
-		found, _, err := storetest.Subscribers(t.Context(), inspect.OfBus(a.Stores))
+		found, _, err := storetest.Subscribers(t.Context(), inspect.OfBus(a.Bus))
 		require.NoError(t, err)
 		oldest := strconv.FormatInt(found[0].OldestAt.UnixMilli(), 10)
 		topics := func(publisher string) string {

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/outbound"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -41,7 +41,7 @@ type machineHandlers struct {
 const maxWaiting = 1000
 
 // newMachineHandlers makes the handlers of an API. They read requests and respond by its service.
-func newMachineHandlers(config MachinesConfig, service *rest.Service, all *stores.Stores) *machineHandlers {
+func newMachineHandlers(config MachinesConfig, service *rest.Service, all *store.Bus) *machineHandlers {
 	client := topics.New(topics.Config{Stores: all, Labels: config.Labels, Log: service.Log, Now: service.Now})
 	return &machineHandlers{
 		Service: service, stores: config.Labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now),

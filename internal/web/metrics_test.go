@@ -26,7 +26,7 @@ func counted(a *api, registry *telemetry.Registry, tracer *telemetry.Tracer) htt
 	if registry != nil {
 		config.Recorder = telemetry.NewRecorder(registry, nil, log)
 	}
-	return web.New(config, a.Stores, ingest.New(a.Stores, ingest.Options{}), http.NotFoundHandler(), log, time.Now).Handler()
+	return web.New(config, a.Bus, ingest.New(a.Bus, ingest.Options{}), http.NotFoundHandler(), log, time.Now).Handler()
 }
 
 func TestRequestsAreCountedByRoute(t *testing.T) {

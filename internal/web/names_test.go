@@ -29,12 +29,12 @@ func TestNamesInPaths(t *testing.T) {
 		assert.Equal(t, 204, status("DELETE", "/api_tokens/alice"), "which removes nothing")
 		assert.Equal(t, 200, status("GET", "/subscribers/alice"))
 
-		_, _, err := a.Stores.RotateToken(t.Context(), alice)
+		_, _, err := a.Bus.RotateToken(t.Context(), alice)
 		require.NoError(t, err)
 		for _, below := range []string{"", "/attempts"} {
 			assert.Equal(t, 200, status("GET", "/subscribers/alice"+below), "two tokens have one subscriber")
 		}
-		require.NoError(t, a.Stores.PutToken(t.Context(), "another", "alice"))
+		require.NoError(t, a.Bus.PutToken(t.Context(), "another", "alice"))
 		assert.Equal(t, 200, status("GET", "/subscribers/alice"), "another token has no subscriber")
 		a.RequireDone("another", "POST", "/subscription", subscription)
 		for _, below := range []string{"", "/attempts"} {
@@ -43,7 +43,7 @@ func TestNamesInPaths(t *testing.T) {
 			assert.Contains(t, p.Detail, "several tokens have this name")
 			assert.NotContains(t, p.Detail+p.Instance, "another")
 		}
-		require.NoError(t, a.Stores.PutToken(t.Context(), bus.Token("alice"), "eve"))
+		require.NoError(t, a.Bus.PutToken(t.Context(), bus.Token("alice"), "eve"))
 		assert.Contains(t, a.Problem(rootKey, "GET", "/subscribers/alice", "").Detail, "no such subscription", "a token goes before a name")
 	})
 }

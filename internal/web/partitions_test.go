@@ -27,7 +27,7 @@ type parted struct {
 func eachParted(t *testing.T, test func(t *testing.T, a parted)) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		p := storetest.NewPartitions(t, redis.Open(t))
-		test(t, parted{webtest.On(t, p.Stores), p})
+		test(t, parted{webtest.On(t, p.Bus), p})
 	})
 }
 

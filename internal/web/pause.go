@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/testevent"
-	"routemaster/internal/store/throttle"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 )
 
@@ -48,12 +47,12 @@ func (h *subscriberHandlers) resume(w http.ResponseWriter, r *http.Request, of b
 
 // retry has a subscriber whose deliveries fail be tried at once.
 func (h *subscriberHandlers) retry(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	h.respondSubscriberChanged(w, r, of, throttle.End(r.Context(), h.at(of).store, of), "retried a subscriber")
+	h.respondSubscriberChanged(w, r, of, store.EndThrottle(r.Context(), h.at(of).store, of), "retried a subscriber")
 }
 
 // test has a test event be delivered.
 func (h *subscriberHandlers) test(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	batch, err := testevent.Queue(r.Context(), h.at(of).store, of, h.Now())
+	batch, err := store.QueueTestEvent(r.Context(), h.at(of).store, of, h.Now())
 	if err != nil {
 		h.Fail(w, r, err)
 		return

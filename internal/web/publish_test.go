@@ -97,7 +97,7 @@ func TestBulkPublish(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, string(json), "/"+strconv.Itoa(i+1)+`"`, "in order")
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -142,10 +142,10 @@ func TestIdempotentPublish(t *testing.T) {
 		} {
 			assert.Equal(t, c.status, a.post(c.who, c.path, c.body, c.keys...), "%s %s %v", c.path, c.body, c.keys)
 		}
-		listed, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Stores))
+		listed, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Bus))
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Topic{{Name: bus.TopicName(one), Publisher: alice, Owner: "alice", Events: 4}, {Name: bus.TopicName(other), Publisher: bob, Owner: "bob", Events: 1}}, listed)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -217,7 +217,7 @@ func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	assert.Equal(t, 413, got.Status)
 	assert.Contains(t, got.Body, "more than 50000 batches")
 	assert.Contains(t, got.Body, "nothing was stored")
-	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Stores))
+	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Bus))
 	require.NoError(t, err)
 	assert.Equal(t, []bus.Topic{{Name: "a"}}, topics, "nobody's, without an event")
 	for _, st := range a.All() {

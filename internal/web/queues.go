@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
 	"routemaster/internal/queue"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 )
 
@@ -40,7 +40,7 @@ type queuePartition struct {
 }
 
 // newQueueHandlers makes the handlers of an API. They read requests and respond by its service.
-func newQueueHandlers(config QueuesConfig, service *rest.Service, all *stores.Stores) *queueHandlers {
+func newQueueHandlers(config QueuesConfig, service *rest.Service, all *store.Bus) *queueHandlers {
 	h := &queueHandlers{Service: service, config: config}
 	for _, st := range all.All() {
 		p := st.Partition()

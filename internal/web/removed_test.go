@@ -41,7 +41,7 @@ func TestARemovedJobIsNotEnqueuedAgain(t *testing.T) {
 		a.refuse("GET", path, "", 404, "not_found")
 		a.refuse("POST", path, `{"status":"succeeded","attempt":1}`, 404, "not_found")
 		a.refuse("POST", path+"/replay", "", 404, "not_found")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 
 		a.Ahead += 24*time.Hour - time.Millisecond
 		removed := a.refuse("PUT", path, `{"data":null}`, 400, "job_already_archived")
@@ -53,7 +53,7 @@ func TestARemovedJobIsNotEnqueuedAgain(t *testing.T) {
 		a.Ahead += time.Millisecond
 		a.put("pay", 1)
 		assert.Equal(t, 1, a.fetch("pay"))
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -81,6 +81,6 @@ func TestARemovedReplayIsNotMadeAgain(t *testing.T) {
 		a.remove(time.Hour + time.Second)
 		assert.Contains(t, replay(400, "key"), "send another key")
 		assert.NotContains(t, replay(201, "another"), copied)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }

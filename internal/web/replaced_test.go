@@ -55,7 +55,7 @@ func TestWhatServicesOfTheReplacedServiceSend(t *testing.T) {
 		} {
 			assert.Equal(t, c.pointer, a.refuse(c.method, c.path, c.body, 400, "invalid_request").Pointer, c.body)
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -101,7 +101,7 @@ func TestTypeNamesOfTheReplacedService(t *testing.T) {
 			a.put(name, 2*i+1)
 			a.require(409, "DELETE", "/v2/job-types/"+name, "")
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 		require.Error(t, jobs.TypeName("a/b").Validate())
 	})
 }

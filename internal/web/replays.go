@@ -7,23 +7,23 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/replay"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 )
 
 // replayView is a replay. Positions are those of its topic's events; times are in ms since the Unix
 // epoch.
 type replayView struct {
-	ID        bus.ReplayID  `json:"id"`
-	Topic     bus.TopicName `json:"topic"`
-	From      int64         `json:"from"`
-	To        int64         `json:"to"`
-	Next      int64         `json:"next"`
-	Copied    int64         `json:"copied"`
-	Skipped   int64         `json:"skipped"`
-	State     replay.State  `json:"state"`
-	CreatedAt int64         `json:"created_at"`
-	Error     *string       `json:"error"`
+	ID        bus.ReplayID      `json:"id"`
+	Topic     bus.TopicName     `json:"topic"`
+	From      int64             `json:"from"`
+	To        int64             `json:"to"`
+	Next      int64             `json:"next"`
+	Copied    int64             `json:"copied"`
+	Skipped   int64             `json:"skipped"`
+	State     store.ReplayState `json:"state"`
+	CreatedAt int64             `json:"created_at"`
+	Error     *string           `json:"error"`
 }
 
 // getReplays lists replays.
@@ -35,7 +35,7 @@ func (h *subscriberHandlers) getReplays(w http.ResponseWriter, r *http.Request, 
 		return
 	}
 	all, err := h.at(of).replays.List(r.Context(), of)
-	all, next := rest.Take(part, all, func(one replay.Replay) (int64, string) { return one.CreatedAt.UnixMilli(), string(one.ID) })
+	all, next := rest.Take(part, all, func(one store.Replay) (int64, string) { return one.CreatedAt.UnixMilli(), string(one.ID) })
 	views := make([]replayView, len(all))
 	for i, one := range all {
 		views[i] = replayView{
@@ -59,12 +59,12 @@ func (h *subscriberHandlers) postReplay(w http.ResponseWriter, r *http.Request, 
 		h.Fail(w, r, err)
 		return
 	}
-	var begun replay.Replay
+	var begun store.Replay
 	replays, isNew := h.at(of).replays, true
 	if key == "" {
 		begun, err = replays.Start(r.Context(), of, topic, which, h.Now())
 	} else {
-		id := replay.IDFor(rest.Caller(r).PublicName(), of, key)
+		id := store.ReplayIDFor(rest.Caller(r).PublicName(), of, key)
 		begun, isNew, err = replays.StartOnce(r.Context(), id, of, topic, which, h.Now())
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *subscriberHandlers) postReplay(w http.ResponseWriter, r *http.Request, 
 }
 
 // readReplay reads what is to be replayed.
-func (h *subscriberHandlers) readReplay(w http.ResponseWriter, r *http.Request) (topic bus.TopicName, which replay.Range, err error) {
+func (h *subscriberHandlers) readReplay(w http.ResponseWriter, r *http.Request) (topic bus.TopicName, which store.ReplayRange, err error) {
 	var sent struct {
 		Topic bus.TopicName `json:"topic"`
 		From  *int64        `json:"from"`  // a position
@@ -133,7 +133,7 @@ func (h *subscriberHandlers) deleteReplay(w http.ResponseWriter, r *http.Request
 	id := bus.ReplayID(chi.URLParam(r, "id"))
 	ran, err := h.at(of).replays.Cancel(r.Context(), of, id)
 	if err == nil && ran {
-		h.logSubscriberChange(r, of, "a replay ended", slog.String("replay", string(id)), slog.String("state", string(replay.Cancelled)))
+		h.logSubscriberChange(r, of, "a replay ended", slog.String("replay", string(id)), slog.String("state", string(store.ReplayCancelled)))
 	}
 	h.Respond(w, r, err)
 }

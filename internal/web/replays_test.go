@@ -11,7 +11,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/replay"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
@@ -38,7 +37,7 @@ func TestReplays(t *testing.T) {
 		_, status := a.settings(alice, "/subscriber")
 		assert.EqualValues(t, 1, status["replays"])
 
-		_, err := replay.New(a.Stores, a.Of(alice)).Copy(t.Context(), storetest.Start, func() bool { return true })
+		_, err := store.NewReplays(a.Bus, a.Of(alice)).Copy(t.Context(), storetest.Start, func() bool { return true })
 		require.NoError(t, err)
 		listed := a.Do(rootKey, "GET", "/subscribers/alice--1/replays", "").Body
 		assert.Contains(t, listed, `"from":4,"to":9,"next":10,"copied":6,"skipped":0,"state":"done","created_at":`)
@@ -53,7 +52,7 @@ func TestReplays(t *testing.T) {
 		assert.Contains(t, a.Do(alice, "GET", "/subscriber/replays", "").Body, `"next":4,"copied":0,"skipped":0,"state":"cancelled"`)
 		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s state=cancelled\n", cancelled.ID))
 		assert.NotContains(t, a.Log.String(), alice)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 		for _, want := range []int{2, 1} {
 			_, status := a.settings(alice, "/subscriber")
 			assert.EqualValues(t, want, status["replays"])
@@ -77,7 +76,7 @@ func TestAReplayIsBegunOnceWithAKey(t *testing.T) {
 		require.Equal(t, 202, first.Status, first.Body)
 		require.Equal(t, first.Body, begin(alice, "/subscriber/replays", `{"topic":"widgets"}`, "k").Body, "while it runs")
 		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventText(6))
-		_, err := replay.New(a.Stores, a.Of(alice)).Copy(t.Context(), storetest.Start, func() bool { return true })
+		_, err := store.NewReplays(a.Bus, a.Of(alice)).Copy(t.Context(), storetest.Start, func() bool { return true })
 		require.NoError(t, err)
 		again := begin(alice, "/subscriber/replays", `{"topic":"widgets"}`, "k")
 		require.Equal(t, 202, again.Status)

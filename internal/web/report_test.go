@@ -57,7 +57,7 @@ func TestReportsAreRefused(t *testing.T) {
 			assert.Equal(t, c.pointer, a.refuse("POST", c.path, c.body, c.status, c.id).Pointer, c.body)
 		}
 		assert.Equal(t, before, a.show(path), "nothing was changed")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -105,7 +105,7 @@ func TestWhatBecomesOfAJob(t *testing.T) {
 			a.refuse("POST", path, fmt.Sprintf(`{"status":"%s","attempt":%d}`, other, said.Attempt), 409, "already_reported")
 			assert.Equal(t, shown, a.show(path))
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -119,7 +119,7 @@ func TestAJobIsTriedAgainLaterAndLater(t *testing.T) {
 			assert.LessOrEqual(t, a.wait(path), most)
 			assert.Greater(t, a.wait(path), most*4/5-time.Millisecond)
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -164,7 +164,7 @@ func TestTheDeadlineEndsAnAttempt(t *testing.T) {
 		a.require(200, "POST", path, `{"status":"succeeded","attempt":3}`)
 		assert.Equal(t, "succeeded", a.show(path).Status, "a late success cancels the retry")
 		assert.Empty(t, a.list("/v1/jobs"))
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -205,7 +205,7 @@ func TestALateFailureIsNotDropped(t *testing.T) {
 		a.refuse("POST", path, last, 409, "already_reported")
 		a.require(200, "POST", path, failed)
 		require.Equal(t, "in-progress", a.show(path).Status)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -265,6 +265,6 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 		assert.Contains(t, a.Do(rootKey, "GET", silent+"/attempts", "").Body, `"duration":2000,"outcome":"failed","status":null`)
 		a.refuse("GET", "/v1/jobs/ship/"+jobID(9)+"/attempts", "", 404, "not_found")
 		a.refuse("POST", path, `{"status":"failed","attempt":2,"error":7}`, 400, "invalid_request")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }

@@ -62,7 +62,7 @@ func TestTheLogSaysWhatWasAnswered(t *testing.T) {
 func TestALineAboutARequestHasItsID(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	var log bytes.Buffer
-	handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Stores, ingest.New(a.Stores, ingest.Options{}),
+	handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Bus, ingest.New(a.Bus, ingest.Options{}),
 		panics{"poison"}, slog.New(slog.NewTextHandler(&log, nil)), time.Now).Handler()
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
 	r.SetBasicAuth(alice, "")

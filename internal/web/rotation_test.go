@@ -90,7 +90,7 @@ func TestRotateATokenByName(t *testing.T) {
 		assert.Equal(t, http.StatusNotFound, status)
 		assert.Equal(t, http.StatusOK, a.Do(first, "GET", "/topics", "").Status)
 
-		require.NoError(t, a.Stores.PutToken(t.Context(), "another", "alice"))
+		require.NoError(t, a.Bus.PutToken(t.Context(), "another", "alice"))
 		status, _, _ = rotate("")
 		assert.Equal(t, http.StatusBadRequest, status)
 	})

@@ -126,7 +126,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 				}
 			}
 		}
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	}
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) { test(t, redis, "") })
 	algorithms := []string{"SHA-256", "MD5"}
@@ -201,7 +201,7 @@ func TestPathsAreCleaned(t *testing.T) {
 		a.Handler.ServeHTTP(w, r)
 		assert.Equal(t, status, w.Code, path)
 	}
-	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Stores))
+	topics, _, err := storetest.Topics(t.Context(), inspect.OfBus(a.Bus))
 	require.NoError(t, err)
 	assert.Len(t, topics, 4)
 	got := a.Do("", "GET", "//topics?x=//y", "")

@@ -9,8 +9,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/secrets"
 	"routemaster/internal/signature"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 )
 
@@ -82,7 +82,7 @@ func (h *subscriberHandlers) addSecret(w http.ResponseWriter, r *http.Request, o
 		secret.ID = signature.IDFor(rest.Caller(r).PublicName(), key)
 	}
 	err = h.at(of).secrets.Add(r.Context(), of, secret.Seal(h.config.Secrets), sent.othersExpire, h.Now())
-	if there, is := errors.AsType[*secrets.ExistsError](err); is {
+	if there, is := errors.AsType[*store.SecretExistsError](err); is {
 		earlier, err := there.Open(h.config.Secrets)
 		if err == nil && (earlier.Type() != secret.Type() || sent.brought && !earlier.Same(secret)) {
 			err = bus.ErrIdempotencyKeyReused

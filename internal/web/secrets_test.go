@@ -85,7 +85,7 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+third.ID, "").Status)
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+first.ID, "").Status, "it has expired")
 		assert.Empty(t, a.secrets(alice, "/subscriber/secrets"))
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -126,7 +126,7 @@ func TestASecretWithAKeyIsAddedOnce(t *testing.T) {
 
 		a.RequireDone(alice, "DELETE", path+"/"+first.ID, "")
 		assert.NotEqual(t, first.Secret, add(201, alice, path, "", "key").Secret, "that one is gone")
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
-	"routemaster/internal/replay"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 )
 
@@ -21,7 +21,7 @@ func (h *subscriberHandlers) get(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err == nil && sub.Replays > 0 { // those that have expired do not count
-		var kept []replay.Replay
+		var kept []store.Replay
 		kept, err = h.at(of).replays.List(r.Context(), sub.Token)
 		sub.Replays = int64(len(kept))
 	}

@@ -126,7 +126,7 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 		a.RequireDone(bob, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://b.example/","log_attempts":"none"}`)
 		settings, _ := a.settings(bob, "/subscriber")
 		assert.JSONEq(t, with("a.example", "b.example", "failures", "none"), settings)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -231,7 +231,7 @@ func TestLanes(t *testing.T) {
 	a.RequireDone(alice, "PATCH", "/subscriber", `{"strict_order":true}`)
 	settings, _ := a.settings(alice, "/subscriber")
 	assert.Contains(t, settings, `"lanes":18`, "as before")
-	storetest.RequireAllSound(t, a.Stores)
+	storetest.RequireAllSound(t, a.Bus)
 }
 
 func TestPauseAndResume(t *testing.T) {
@@ -277,7 +277,7 @@ func TestPauseAndResume(t *testing.T) {
 			assert.NotEmpty(t, got.Pointer, body)
 		}
 		assert.Nil(t, pausedUntil())
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 
@@ -296,7 +296,7 @@ func TestATestEventIsQueued(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, taken.Task, "the pause does not stop it")
 		assert.Equal(t, sent.Batch, taken.Task.Payload.(*store.Delivery).Batch)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 

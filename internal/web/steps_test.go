@@ -50,7 +50,7 @@ func TestAnErroredLabelIsRetried(t *testing.T) {
 		assert.Nil(t, decode[label](a, a.require(200, "POST", one+"/retry?wait=0", "")).Errored)
 		a.workers.Work()
 		assert.Equal(t, "end", a.show(one).State)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 

@@ -9,13 +9,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
 	"routemaster/internal/inspect"
-	"routemaster/internal/replay"
-	"routemaster/internal/secrets"
 	"routemaster/internal/signature"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -36,7 +32,7 @@ type SubscriberConfig struct {
 type subscriberHandlers struct {
 	*rest.Service
 	config     SubscriberConfig
-	stores     *stores.Stores
+	stores     *store.Bus
 	partitions []subscriberPartition // by number
 }
 
@@ -44,18 +40,18 @@ type subscriberHandlers struct {
 type subscriberPartition struct {
 	store     *store.Store
 	inspector *inspect.Inspector
-	letters   *deadletter.Letters
-	replays   *replay.Replays
-	secrets   *secrets.Secrets
+	letters   *store.Letters
+	replays   *store.Replays
+	secrets   *store.Secrets
 }
 
 // newSubscriberHandlers makes the handlers of an API. They read requests and respond by its
 // service.
-func newSubscriberHandlers(config SubscriberConfig, service *rest.Service, all *stores.Stores) *subscriberHandlers {
+func newSubscriberHandlers(config SubscriberConfig, service *rest.Service, all *store.Bus) *subscriberHandlers {
 	h := &subscriberHandlers{Service: service, config: config, stores: all}
 	for _, st := range all.All() {
 		h.partitions = append(h.partitions, subscriberPartition{
-			st, inspect.Of(st), deadletter.New(st), replay.New(all, st), secrets.New(st),
+			st, inspect.Of(st), store.NewLetters(st), store.NewReplays(all, st), store.NewSecrets(st),
 		})
 	}
 	return h

@@ -77,7 +77,7 @@ func TestSubscriberRoutes(t *testing.T) {
 		assert.Contains(t, a.Problem(bob, "GET", "/subscriber", "").Detail, "no such subscription")
 		assert.NotContains(t, a.Log.String(), alice)
 		assert.NotContains(t, a.Log.String(), bob)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }
 

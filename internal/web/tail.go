@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/livetail"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/wire"
 )
@@ -76,7 +76,7 @@ func (a *API) getTail(w http.ResponseWriter, r *http.Request) {
 // tail writes a live tail.
 type tail struct {
 	to     http.ResponseWriter
-	stream *livetail.Stream
+	stream *store.TailStream
 	// left is how many events may be shown in this second, and leftOut how many were not shown since
 	// the last count.
 	left, leftOut int64
@@ -84,7 +84,7 @@ type tail struct {
 }
 
 // show writes the events of a part, as far as the pace allows.
-func (t *tail) show(part livetail.Part) {
+func (t *tail) show(part store.TailPart) {
 	events := part.Events[:min(t.left, int64(len(part.Events)))]
 	t.left -= int64(len(events))
 	t.leftOut += part.Total - int64(len(events))

@@ -10,7 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/lastuse"
+	"routemaster/internal/store"
 	"routemaster/internal/web/rest"
 )
 
@@ -27,7 +27,7 @@ func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 	names, err := a.stores.Tokens(r.Context())
 	var used map[bus.Token]time.Time
 	if err == nil {
-		used, err = lastuse.Read(r.Context(), a.stores.First())
+		used, err = store.TokensUsed(r.Context(), a.stores.First())
 	}
 	if err != nil {
 		a.Fail(w, r, err)
@@ -114,7 +114,7 @@ func (a *API) deleteToken(w http.ResponseWriter, r *http.Request) {
 		a.Auth.TokensChanged()
 	}
 	if err == nil {
-		_ = lastuse.Note(r.Context(), a.stores.First(), nil) // else the next note forgets its use
+		_ = store.NoteTokensUsed(r.Context(), a.stores.First(), nil) // else the next note forgets its use
 	}
 	if err == nil && name != "" {
 		a.LogChange(r, "token deleted", rest.NameField(token, name))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/lastuse"
+	"routemaster/internal/store"
 )
 
 func TestTokens(t *testing.T) {
@@ -105,7 +105,7 @@ func TestTokensSayWhenTheyWereLastUsed(t *testing.T) {
 		assert.WithinRange(t, time.UnixMilli(listed[0].Last), began, time.Now())
 		assert.Zero(t, listed[1].Last, "bob's")
 		a.RequireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
-		used, err := lastuse.Read(t.Context(), a.First())
+		used, err := store.TokensUsed(t.Context(), a.First())
 		require.NoError(t, err)
 		assert.Empty(t, used)
 	})

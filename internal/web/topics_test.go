@@ -133,6 +133,6 @@ func TestLimitsOfTopicsAreReported(t *testing.T) {
 		assert.Contains(t, p.Detail, "limit of 5 topics")
 		a.RequireDone(rootKey, "DELETE", "/topics/"+topics[4], "")
 		a.RequireDone(bob, "POST", "/topics/"+topics[5], event)
-		storetest.RequireAllSound(t, a.Stores)
+		storetest.RequireAllSound(t, a.Bus)
 	})
 }

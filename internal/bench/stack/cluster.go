@@ -10,12 +10,12 @@ import (
 
 	"routemaster/internal/bench/load"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 )
 
 // Partitions is how many a bus on a cluster has: as rtm cluster create makes it by itself. More
 // masters would have none.
-const Partitions = stores.DefaultPartitions
+const Partitions = store.DefaultPartitions
 
 // busPortAbove is how much above its own port a node of a cluster listens for the others.
 const busPortAbove = 10_000
@@ -67,7 +67,7 @@ func (s *Stack) startCluster(ctx context.Context) error {
 	if err := s.awaitCluster(ctx); err != nil {
 		return err
 	}
-	return stores.Create(ctx, s.partitions[0].Client(), "", Partitions)
+	return store.CreateBus(ctx, s.partitions[0].Client(), "", Partitions)
 }
 
 // awaitCluster waits until each node knows all others, and a master of each slot.

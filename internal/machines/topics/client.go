@@ -17,7 +17,6 @@ import (
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
 
@@ -41,7 +40,7 @@ const Callback = "machines:"
 // Config is what a [Client] works with.
 type Config struct {
 	// Stores are the bus's. The machines' own client is where they are, in the first.
-	Stores *stores.Stores
+	Stores *store.Bus
 	Labels *labelstores.Stores
 	// Ingest publishes moves. Only [Client.Tell] needs it.
 	Ingest *ingest.Ingest

@@ -44,7 +44,7 @@ func TestMachinesHearTopicsOfAllPartitions(t *testing.T) {
 		p := storetest.NewPartitions(t, server.Open(t))
 		newClient := func() *topics.Client {
 			return topics.New(topics.Config{
-				Stores: p.Stores, Labels: labelstores.New(p.All), Ingest: ingest.New(p.Stores, ingest.Options{}),
+				Stores: p.Bus, Labels: labelstores.New(p.All), Ingest: ingest.New(p.Bus, ingest.Options{}),
 				Log: slog.New(slog.DiscardHandler), Now: p.Now,
 			})
 		}
@@ -67,7 +67,7 @@ func TestMachinesHearTopicsOfAllPartitions(t *testing.T) {
 		subscribers, err := p.All[0].SMembers(ctx, p.All[0].Namespace()+"subscribers").Result()
 		require.NoError(t, err)
 		assert.Equal(t, []string{string(own)}, subscribers, "the one of their partition")
-		for _, st := range p.Stores.All() {
+		for _, st := range p.Bus.All() {
 			name, err := st.ClientName(ctx, own)
 			require.NoError(t, err)
 			assert.Equal(t, machines.DefaultPublisher, name, "it may publish to topics everywhere")
@@ -96,7 +96,7 @@ func TestLabelsOfAllPartitionsAreToldAndHeardOf(t *testing.T) {
 		p := storetest.NewPartitions(t, server.Open(t))
 		f := machinestest.Beside(t, p.All, nil)
 		client := topics.New(topics.Config{
-			Stores: p.Stores, Labels: f.Stores, Ingest: ingest.New(p.Stores, ingest.Options{}),
+			Stores: p.Bus, Labels: f.Stores, Ingest: ingest.New(p.Bus, ingest.Options{}),
 			Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: p.Now,
 		})
 		f.Tell = client.Tell
@@ -143,7 +143,7 @@ func TestEventsWaitForTheDefinitionsByWhichTheyAreHeard(t *testing.T) {
 		ctx := t.Context()
 		p := storetest.NewPartitions(t, server.Open(t))
 		f := machinestest.Beside(t, p.All, nil)
-		client := topics.New(topics.Config{Stores: p.Stores, Labels: f.Stores, Log: slog.New(slog.DiscardHandler), Now: p.Now})
+		client := topics.New(topics.Config{Stores: p.Bus, Labels: f.Stores, Log: slog.New(slog.DiscardHandler), Now: p.Now})
 		about := p.TopicIn(2, 0)
 		source := fmt.Appendf(nil, hearingAll, p.TopicIn(1, 0), about, p.TopicIn(0, 0), p.TopicIn(1, 1))
 		next, _, err := definition.Load(definition.File{Content: source})

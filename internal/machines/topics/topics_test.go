@@ -25,7 +25,6 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/wire"
 )
 
@@ -61,9 +60,9 @@ func each(t *testing.T, test func(*testing.T, *fixture)) {
 		f := &fixture{Fixture: machinestest.New(t, server)}
 		f.bus = store.New(server.Open(t).Partition(machinestest.Namespace), store.Options{IdempotencyKeys: 1000, MaxClientTopics: 1000, MaxTopics: 1000})
 		now := func() time.Time { return f.Now }
-		f.ingest = ingest.New(stores.New(f.bus), ingest.Options{Now: now})
+		f.ingest = ingest.New(store.NewBus(f.bus), ingest.Options{Now: now})
 		f.client = topics.New(topics.Config{
-			Stores: stores.New(f.bus), Labels: f.Stores, Ingest: f.ingest, Recorder: f.Recorder, Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: now,
+			Stores: store.NewBus(f.bus), Labels: f.Stores, Ingest: f.ingest, Recorder: f.Recorder, Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: now,
 		})
 		f.Tell = f.client.Tell
 		test(t, f)

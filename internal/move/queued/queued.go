@@ -9,7 +9,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // Left is what is queued for a subscriber; its zero value is nothing.
@@ -24,7 +23,7 @@ type Left struct {
 
 // Queued is what is queued on a bus.
 type Queued struct {
-	stores   *stores.Stores
+	stores   *store.Bus
 	relaying []bool // to each partition, by number
 	parts    []part // of each partition
 }
@@ -36,7 +35,7 @@ type part struct {
 
 // Read reads what is queued on a bus, which is closed: so what is on its way between its partitions
 // is read first, and nothing can be missed in between. It fails with [bus.ErrUnavailable].
-func Read(ctx context.Context, all *stores.Stores) (*Queued, error) {
+func Read(ctx context.Context, all *store.Bus) (*Queued, error) {
 	partitions := all.Partitions()
 	q := &Queued{all, make([]bool, len(partitions)), make([]part, len(partitions))}
 	for _, from := range all.Relays() {

@@ -14,7 +14,6 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
 
@@ -23,7 +22,7 @@ const readTimeout = 500 * time.Millisecond
 
 // Config says of which bus samples are taken.
 type Config struct {
-	Stores   *stores.Stores
+	Stores   *store.Bus
 	JobTypes JobTypes
 	Machines Machines
 	// Memory gives the marks of autodrop.

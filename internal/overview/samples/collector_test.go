@@ -19,7 +19,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
@@ -43,7 +42,7 @@ func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
 
 func (f *fixture) collectorOf(all ...*store.Store) *Collector {
 	c := NewCollector(Config{
-		Stores: stores.New(all...),
+		Stores: store.NewBus(all...),
 		JobTypes: JobTypes{
 			Count: func(context.Context) ([]jobs.CountedType, error) {
 				return []jobs.CountedType{{

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -60,7 +60,7 @@ func TestASampleIsOfAllPartitions(t *testing.T) {
 func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 	f := newFixture(t, rdbtest.Embedded(t))
 	all, servers := storetest.Apart(t, 3)
-	c, b := f.collectorOf(all...), stores.New(all...)
+	c, b := f.collectorOf(all...), store.NewBus(all...)
 	for i := range 12 {
 		token := bus.Token(fmt.Sprintf("client-%d--1", i))
 		require.NoError(t, b.PutToken(t.Context(), token, bus.ClientName(fmt.Sprintf("client-%d", i))))

@@ -11,7 +11,6 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -50,7 +49,7 @@ func TestAccountsAreScraped(t *testing.T) {
 // TestAccountsOfPartitions has three, whose Redis servers count as one node. One goes away.
 func TestAccountsOfPartitions(t *testing.T) {
 	all, servers := storetest.Apart(t, 3)
-	for i, p := range stores.New(all...).Partitions() {
+	for i, p := range store.NewBus(all...).Partitions() {
 		require.NoError(t, p.HSet(t.Context(), account.Keys{Namespace: p.Namespace()}.Accounts(), "shop", 10+i, "*limit", 50).Err())
 	}
 	text := accountsPage(t, `routemaster_client_kept_bytes{client="shop",node="here"} 33`, all...)

@@ -19,7 +19,6 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
@@ -29,7 +28,7 @@ import (
 // busOf is a bus without jobs and machines.
 func busOf(all ...*store.Store) samples.Config {
 	return samples.Config{
-		Stores:   stores.New(all...),
+		Stores:   store.NewBus(all...),
 		JobTypes: samples.JobTypes{Count: func(context.Context) ([]jobs.CountedType, error) { return nil, nil }},
 		Machines: samples.Machines{Count: func(context.Context) ([]machines.Count, error) { return nil, nil }},
 	}
@@ -237,7 +236,7 @@ func TestHistoriesAreShown(t *testing.T) {
 // TestAScrapeOfPartitions has three, each on a Redis of its own, of which one hangs.
 func TestAScrapeOfPartitions(t *testing.T) {
 	all, servers := storetest.Apart(t, 3)
-	b := stores.New(all...)
+	b := store.NewBus(all...)
 	ctx, now := t.Context(), time.Now().Truncate(time.Millisecond)
 	names := map[int]string{} // of a client in each partition
 	for i := 0; len(names) < 3; i++ {

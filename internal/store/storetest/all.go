@@ -16,8 +16,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stores"
 )
 
 // clusterPartitions is how many partitions a bus on a cluster has: so many that what tests call
@@ -28,21 +26,21 @@ const clusterPartitions = 7
 // MainWithCluster is [rdbtest.MainWithCluster], where clusters have a bus with partitions.
 func MainWithCluster(m *testing.M, ignore ...goleak.Option) {
 	rdbtest.MainWithCluster(m, func(t testing.TB, redis *rdb.Client) {
-		require.NoError(t, stores.Create(t.Context(), redis, "", clusterPartitions))
+		require.NoError(t, store.CreateBus(t.Context(), redis, "", clusterPartitions))
 	}, ignore...)
 }
 
 // OpenAll opens the stores of the bus on a server: one, or on a cluster one for each partition.
-func OpenAll(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *stores.Stores {
+func OpenAll(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *store.Bus {
 	t.Helper()
 	if !server.IsCluster() {
-		return stores.New(Open(t, server, adjust...))
+		return store.NewBus(Open(t, server, adjust...))
 	}
 	var options store.Options
 	for _, f := range adjust {
 		f(&options)
 	}
-	all, err := stores.Open(t.Context(), server.Open(t), "", options)
+	all, err := store.OpenBus(t.Context(), server.Open(t), "", options)
 	require.NoError(t, err)
 	return all
 }
@@ -50,17 +48,17 @@ func OpenAll(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options
 // Worker takes the batches of a bus, and carries events between its partitions, when it is told to.
 type Worker struct {
 	batches, relays []*queue.Queue // by number of their partitions
-	relayer         *relays.Relayer
+	relayer         *store.Relayer
 	// relaying is held until nothing is on its way any more, also by another call.
 	relaying sync.Mutex
 }
 
 // NewWorker makes a worker of a bus with a clock.
-func NewWorker(all *stores.Stores, now func() time.Time) *Worker {
-	w := &Worker{relayer: relays.NewRelayer(all.Relays(), slog.New(slog.DiscardHandler), now)}
+func NewWorker(all *store.Bus, now func() time.Time) *Worker {
+	w := &Worker{relayer: store.NewRelayer(all.Relays(), slog.New(slog.DiscardHandler), now)}
 	for _, st := range all.All() {
 		w.batches = append(w.batches, NewQueue(st, 1))
-		w.relays = append(w.relays, queue.New(st.Partition(), relays.Kind()))
+		w.relays = append(w.relays, queue.New(st.Partition(), store.RelayKind()))
 	}
 	return w
 }
@@ -105,7 +103,7 @@ func (w *Worker) Relay(ctx context.Context, now time.Time) error {
 }
 
 func (w *Worker) relayFrom(ctx context.Context, q *queue.Queue, now time.Time) error {
-	worker, soon := bus.NewWorkerID(), now.Add(relays.Interval) // when busy outboxes are due
+	worker, soon := bus.NewWorkerID(), now.Add(store.RelayInterval) // when busy outboxes are due
 	for {
 		if _, err := q.Schedule(ctx, bus.QueueRelay, soon, 100); err != nil {
 			return err

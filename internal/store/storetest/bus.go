@@ -16,7 +16,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/testevent"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -132,9 +131,9 @@ func Publication(t testing.TB, topic bus.TopicName, first, last, ms int) store.P
 	return p
 }
 
-// TestEvent queues a test event: see [testevent.Queue].
+// TestEvent queues a test event: see [store.QueueTestEvent].
 func (b *Bus) TestEvent(ctx context.Context, token bus.Token, now time.Time) (bus.BatchID, error) {
-	return testevent.Queue(ctx, b.Store, token, now)
+	return store.QueueTestEvent(ctx, b.Store, token, now)
 }
 
 // Packed is the event of a number, with which its URL ends.

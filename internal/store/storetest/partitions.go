@@ -13,8 +13,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stores"
 )
 
 // PartitionCount is how many partitions a [Partitions] has.
@@ -22,15 +20,15 @@ const PartitionCount = 3
 
 // Partitions is a bus with partitions, whose clock is set by hand.
 type Partitions struct {
-	*stores.Stores
+	*store.Bus
 	T   testing.TB
 	All rdb.Partitions
 	// What is in each partition, by number.
 	Data    []*store.Store
-	Relays  []*relays.Relays
+	Relays  []*store.Relays
 	Queues  []*queue.Queue // of relays
 	Batches []*queue.Queue
-	Relayer *relays.Relayer
+	Relayer *store.Relayer
 	// MS is the time, since [Start].
 	MS int
 	// got are the numbers of the events that were delivered.
@@ -44,12 +42,12 @@ func NewPartitions(t testing.TB, client *rdb.Client, adjust ...func(*store.Optio
 		require.NoError(t, partition.Release(t.Context()))
 		st := OpenOn(partition, adjust...)
 		p.Data = append(p.Data, st)
-		p.Queues = append(p.Queues, queue.New(partition, relays.Kind()))
+		p.Queues = append(p.Queues, queue.New(partition, store.RelayKind()))
 		p.Batches = append(p.Batches, NewQueue(st, 1))
 	}
-	p.Stores = stores.New(p.Data...)
-	p.Relays = p.Stores.Relays()
-	p.Relayer = relays.NewRelayer(p.Relays, slog.New(slog.DiscardHandler), p.Now)
+	p.Bus = store.NewBus(p.Data...)
+	p.Relays = p.Bus.Relays()
+	p.Relayer = store.NewRelayer(p.Relays, slog.New(slog.DiscardHandler), p.Now)
 	require.NoError(t, p.PutToken(t.Context(), Publisher, "publisher"))
 	return p
 }
@@ -174,7 +172,7 @@ func (p *Partitions) Received(number rdb.Number, token bus.Token, name bus.Topic
 // RequireSound requires that the data layout's invariants hold in each partition, and between them.
 func (p *Partitions) RequireSound() {
 	p.T.Helper()
-	RequireAllSound(p.T, p.Stores)
+	RequireAllSound(p.T, p.Bus)
 }
 
 // RequireNothingLeft requires that no outbox, job or head is left anywhere, and the invariants.

@@ -17,7 +17,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 )
 
 // Open opens a store on a server. It is closed with the test.
@@ -53,7 +52,7 @@ func RequireSound(t testing.TB, st *store.Store) {
 }
 
 // RequireAllSound is [RequireSound] for all stores of a bus, and what must hold between them.
-func RequireAllSound(t testing.TB, all *stores.Stores) {
+func RequireAllSound(t testing.TB, all *store.Bus) {
 	t.Helper()
 	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f doctor.Finding) {
 		t.Errorf("%s %s: %s", f.Partition, f.Key, f.Problem)

@@ -20,7 +20,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -34,7 +34,7 @@ const WaitTimeout = 2 * time.Minute
 // Bus is a bus whose daemons run in this process and can be restarted one by one.
 type Bus struct {
 	Redis  *rdbtest.Server
-	Stores *stores.Stores
+	Stores *store.Bus
 	Client *http.Client
 	// API is the URL of web. It changes with each StartWeb.
 	API string
@@ -60,7 +60,7 @@ func Start(t testing.TB, redis *rdbtest.Server, adjust ...func(*app.Config)) *Bu
 // Stores. It ends with the test.
 func StartOnCluster(t testing.TB, cluster *rdbtest.Cluster, partitions int, adjust ...func(*app.Config)) *Bus {
 	t.Helper()
-	require.NoError(t, stores.Create(t.Context(), cluster.Open(t), "", partitions))
+	require.NoError(t, store.CreateBus(t.Context(), cluster.Open(t), "", partitions))
 	b := &Bus{}
 	b.start(t, cluster.URL, adjust...)
 	return b

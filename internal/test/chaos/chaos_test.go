@@ -19,7 +19,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/test/bustest"
 )
 
@@ -103,10 +103,10 @@ type chaos struct {
 	streams []stream
 	// redisUp is whether no fault happens to Redis itself.
 	redisUp bool
-	stores  *stores.Stores
+	stores  *store.Bus
 	// meanwhile is for what is done while Redis may be away: after that, its client may wait for a
 	// second before it connects again.
-	meanwhile *stores.Stores
+	meanwhile *store.Bus
 	// proxies are those of each link, by its name.
 	proxies map[string][]*proxy
 	daemons map[string]*chaoticDaemon

@@ -19,7 +19,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
 )
 
@@ -86,13 +85,13 @@ func newCluster(c *chaos, seed uint64) *cluster {
 	})
 	p.URL = rdbtest.Hurried(p.URL)
 	client := p.Open(c.t)
-	require.NoError(c.t, stores.Create(c.t.Context(), client, "", clusterPartitions))
+	require.NoError(c.t, store.CreateBus(c.t.Context(), client, "", clusterPartitions))
 	p.parts = client.Partitions("", clusterPartitions)
 	return p
 }
 
-func (p *cluster) open(c *chaos) *stores.Stores {
-	all, err := stores.Open(c.t.Context(), p.Open(c.t), "", store.Options{})
+func (p *cluster) open(c *chaos) *store.Bus {
+	all, err := store.OpenBus(c.t.Context(), p.Open(c.t), "", store.Options{})
 	require.NoError(c.t, err)
 	return all
 }

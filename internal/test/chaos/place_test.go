@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
 // place is where the bus has its data: one Redis, or a cluster.
 type place interface {
 	// open opens the bus's data.
-	open(c *chaos) *stores.Stores
+	open(c *chaos) *store.Bus
 	// link starts proxies for a daemon, and returns the URL by way of them.
 	link(c *chaos, daemon string) (url string)
 	// variables are settings of all daemons.
@@ -35,7 +35,7 @@ const redisVictim = "redis"
 // oneRedis is one Redis that keeps what it has answered.
 type oneRedis struct{ server *rdbtest.Server }
 
-func (p *oneRedis) open(c *chaos) *stores.Stores { return stores.New(storetest.Open(c.t, p.server)) }
+func (p *oneRedis) open(c *chaos) *store.Bus { return store.NewBus(storetest.Open(c.t, p.server)) }
 
 func (p *oneRedis) link(c *chaos, daemon string) string {
 	return c.addProxy(proxyName(daemon, redisVictim), p.server.URL)

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/history"
-	"routemaster/internal/replay"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -25,29 +24,29 @@ const (
 
 // keepHistory has the archived topic keep all that it receives.
 func (c *chaos) keepHistory() {
-	limits := history.Limits{Events: 1_000_000}
-	require.NoError(c.t, history.New(c.stores.Home(archived)).Put(c.t.Context(), archived, "", limits, time.Now()))
+	limits := store.HistoryLimits{Events: 1_000_000}
+	require.NoError(c.t, store.NewHistory(c.stores.Home(archived)).Put(c.t.Context(), archived, "", limits, time.Now()))
 }
 
 // startReplay starts a replay. It is refused while one runs, and where there is nothing to replay.
 func (c *chaos) startReplay(ctx context.Context, _ *rand.Rand) {
-	replays := replay.New(c.meanwhile, c.meanwhile.Of(tokenOf(replayed)))
-	if all, err := replays.List(ctx, tokenOf(replayed)); err != nil || len(all) == replay.MaxKept {
+	replays := store.NewReplays(c.meanwhile, c.meanwhile.Of(tokenOf(replayed)))
+	if all, err := replays.List(ctx, tokenOf(replayed)); err != nil || len(all) == store.MaxReplaysKept {
 		return // one more would have the oldest go, which is to be counted
 	}
 	since := time.Now().Add(-replayedTime)
-	_, _ = replays.Start(ctx, tokenOf(replayed), archived, replay.Range{Since: since}, time.Now())
+	_, _ = replays.Start(ctx, tokenOf(replayed), archived, store.ReplayRange{Since: since}, time.Now())
 }
 
 // runningReplays is how many replays have not copied all of their range yet, -1 if that could not
 // be found out.
 func (c *chaos) runningReplays() (running int64) {
-	all, err := replay.New(c.stores, c.stores.Of(tokenOf(replayed))).List(c.t.Context(), tokenOf(replayed))
+	all, err := store.NewReplays(c.stores, c.stores.Of(tokenOf(replayed))).List(c.t.Context(), tokenOf(replayed))
 	if err != nil {
 		return -1
 	}
 	for _, r := range all {
-		if r.State == replay.Running {
+		if r.State == store.ReplayRunning {
 			running++
 		}
 	}
@@ -59,14 +58,14 @@ func (c *chaos) runningReplays() (running int64) {
 func (c *chaos) replayed() (must []expected) {
 	numbers := c.history()
 	assert.ElementsMatch(c.t, c.ledger.acknowledgedIn(string(archived)), numbers, "the history")
-	all, err := replay.New(c.stores, c.stores.Of(tokenOf(replayed))).List(c.t.Context(), tokenOf(replayed))
+	all, err := store.NewReplays(c.stores, c.stores.Of(tokenOf(replayed))).List(c.t.Context(), tokenOf(replayed))
 	require.NoError(c.t, err)
 	assert.NotEmpty(c.t, all, "replays")
 	for _, r := range all {
-		if r.State == replay.Failed && c.faults.failedOver("", r.CreatedAt.Add(-completeMargin()), time.Now()) {
+		if r.State == store.ReplayFailed && c.faults.failedOver("", r.CreatedAt.Add(-completeMargin()), time.Now()) {
 			continue // the history has lost what it was to bring, and what was not acknowledged
 		}
-		assert.Equal(c.t, replay.Done, r.State, r.Error)
+		assert.Equal(c.t, store.ReplayDone, r.State, r.Error)
 		assert.Zero(c.t, r.Skipped, "nothing was dropped")
 		assert.Equal(c.t, r.To+1, r.Next)
 		must = append(must, expected{of: string(r.ID), subscriber: replayed, due: numbers[r.From()-1 : r.To]})
@@ -78,7 +77,7 @@ func (c *chaos) replayed() (must []expected) {
 func (c *chaos) history() (numbers []int) {
 	for {
 		next := int64(len(numbers)) + 1
-		read, err := history.New(c.stores.Home(archived)).Read(c.t.Context(), archived, next, 1000)
+		read, err := store.NewHistory(c.stores.Home(archived)).Read(c.t.Context(), archived, next, 1000)
 		require.NoError(c.t, err)
 		for i, entry := range read.Entries {
 			require.Equal(c.t, next+int64(i), entry.Position)

@@ -8,13 +8,11 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
-	"routemaster/internal/history"
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
-	"routemaster/internal/replay"
 	"routemaster/internal/signature"
+	"routemaster/internal/store"
 )
 
 // Problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
@@ -145,10 +143,10 @@ var problems = []struct {
 	{bus.ErrNotSubscribed, Problem{
 		Status: http.StatusNotFound, Detail: "the client has no such subscription; POST /subscription (`rtm sub add URL TOPIC`) makes one, GET /subscriptions lists all",
 	}},
-	{deadletter.ErrUnknown, Problem{
+	{store.ErrLetterUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such dead letter; GET /subscriber/dead_letters lists them",
 	}},
-	{history.ErrNone, Problem{
+	{store.ErrNoHistory, Problem{
 		Status: http.StatusNotFound, Detail: "the topic keeps no history; PUT /topics/{name}/history, by its publisher, has it keep one",
 	}},
 	{inspect.ErrUnknownBatch, Problem{
@@ -157,25 +155,25 @@ var problems = []struct {
 	{inspect.ErrInFlight, Problem{
 		Status: http.StatusConflict, Detail: "the batch is being delivered; try again later",
 	}},
-	{replay.ErrUnknown, Problem{
+	{store.ErrReplayUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such replay; GET /subscriber/replays lists them",
 	}},
-	{replay.ErrNotSubscribed, Problem{
+	{store.ErrReplayNotSubscribed, Problem{
 		Status: http.StatusConflict, Pointer: "/topic", Detail: "the client is not subscribed to the topic; only subscribers of a topic can have it replayed",
 	}},
-	{replay.ErrNoHistory, Problem{
+	{store.ErrNoHistory, Problem{
 		Status: http.StatusConflict, Pointer: "/topic", Detail: "the topic keeps no history; its publisher or the operator can have it keep one",
 	}},
-	{replay.ErrNothing, Problem{
+	{store.ErrNothingToReplay, Problem{
 		Status: http.StatusConflict, Detail: "the topic's history has no events in this range; GET /topics/{topic}/history shows what it has",
 	}},
-	{replay.ErrRunning, Problem{
+	{store.ErrReplayRunning, Problem{
 		Status: http.StatusConflict, Pointer: "/topic",
 		Detail: "a replay of this topic is running; wait until it is done, or cancel it: GET /subscriber/replays lists them",
 	}},
-	{replay.ErrTooMany, Problem{
+	{store.ErrTooManyReplays, Problem{
 		Status: http.StatusConflict,
-		Detail: fmt.Sprintf("there are %d replays that run or have events in the queue; wait until one is done", replay.MaxKept),
+		Detail: fmt.Sprintf("there are %d replays that run or have events in the queue; wait until one is done", store.MaxReplaysKept),
 	}},
 	{bus.ErrTestWaits, Problem{
 		Status: http.StatusConflict, Detail: "a test event is already waiting; GET /subscriber/attempts will have its result",

@@ -14,7 +14,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -22,24 +22,24 @@ func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 // countedTokens counts the calls to the stores of a bus that read tokens.
 type countedTokens struct {
-	*stores.Stores
+	*store.Bus
 	reads, lookUps atomic.Int64
 }
 
 func (c *countedTokens) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
 	c.reads.Add(1)
-	return c.Stores.Tokens(ctx)
+	return c.Bus.Tokens(ctx)
 }
 
 func (c *countedTokens) FindTokens(ctx context.Context, tokens []bus.Token) (map[bus.Token]bus.ClientName, error) {
 	c.lookUps.Add(1)
-	return c.Stores.FindTokens(ctx, tokens)
+	return c.Bus.FindTokens(ctx, tokens)
 }
 
 func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, now := t.Context(), time.Now()
-		tokens := &countedTokens{Stores: storetest.OpenAll(t, redis)}
+		tokens := &countedTokens{Bus: storetest.OpenAll(t, redis)}
 		c := newTokenCache(tokens, "the-root-key", func() time.Time { return now })
 		find := func(credentials string) (bus.Token, int64) {
 			before := tokens.lookUps.Load()
@@ -79,7 +79,7 @@ func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 }
 
 func TestARefusalDoesNotOutliveATokenAddedHere(t *testing.T) {
-	tokens := &countedTokens{Stores: storetest.OpenAll(t, rdbtest.Embedded(t))}
+	tokens := &countedTokens{Bus: storetest.OpenAll(t, rdbtest.Embedded(t))}
 	c := newTokenCache(tokens, "the-root-key", time.Now)
 	find := func() error {
 		_, err := c.find(t.Context(), secretDigest{}, []candidate{{secret: "new"}})

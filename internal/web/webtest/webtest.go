@@ -28,8 +28,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/relays"
-	"routemaster/internal/store/stores"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web"
@@ -46,7 +45,7 @@ const (
 // API is an API under test, with its stores, and a worker that carries events between partitions
 // whenever some were published.
 type API struct {
-	*stores.Stores
+	*store.Bus
 	*storetest.Worker
 	T       testing.TB
 	Handler http.Handler
@@ -70,7 +69,7 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *API 
 }
 
 // On is [New] with the stores of a bus.
-func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
+func On(t testing.TB, all *store.Bus, adjust ...func(*web.Config)) *API {
 	t.Helper()
 	st := all.First()
 	config := web.Config{
@@ -97,7 +96,7 @@ func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	a := &API{
 		Record: samples.NewRecorder(collector).Tick,
 
-		Stores: all, T: t, Log: &bytes.Buffer{}, Clock: time.Now,
+		Bus: all, T: t, Log: &bytes.Buffer{}, Clock: time.Now,
 		Authorize: func(r *http.Request, who string) { r.SetBasicAuth(who, "") },
 	}
 	now := func() time.Time { return a.Clock().Add(a.Ahead) }
@@ -145,7 +144,7 @@ func (a *API) relayUntil(ctx context.Context) {
 		_ = a.Relay(ctx) // Redis may be away
 		select {
 		case <-ctx.Done():
-		case <-time.After(relays.Interval):
+		case <-time.After(store.RelayInterval):
 		}
 	}
 }

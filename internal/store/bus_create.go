@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// Partitions is a string: how many partitions the bus has, which never changes; with "creating "
+// before it until all are there.
+func (k Keys) Partitions() string { return k.Namespace + "partitions" }
+
+// Errors that callers branch on.
+var (
+	// ErrNoBus means that there is no bus with partitions.
+	ErrNoBus = errors.New("there is no bus with partitions")
+	// ErrBusExists means that there is one.
+	ErrBusExists = errors.New("there is a bus with partitions already")
+	// errUnfinished is an [ErrNoBus] too: partitions may be there, and not all of them.
+	errUnfinished = fmt.Errorf("%w: its creation was begun, and has not ended", ErrNoBus)
+)
+
+// DefaultPartitions is how many partitions a bus has unless somebody says otherwise. That many
+// masters are of use at most.
+const DefaultPartitions = 12
+
+// begun, before their number, says that partitions are being made.
+const begun = "creating "
+
+// CreateBus makes a bus of so many partitions, from 1 to [rdb.MaxPartitions], which never changes. It
+// fails with [ErrBusExists], also if only partitions are there and not their number, or with
+// [bus.ErrUnavailable], and can be repeated after that, with the same number.
+func CreateBus(ctx context.Context, redis *rdb.Client, namespace string, count int) error {
+	key := Keys{namespace}.Partitions()
+	at, mark := redis.At(key), begun+strconv.Itoa(count)
+	if err := requireNone(ctx, redis, at, namespace); err != nil {
+		return err
+	}
+	// It is claimed first, so that nobody else makes partitions of another number meanwhile.
+	claimed, err := at.SetNX(ctx, key, mark, 0).Result()
+	if err == nil && !claimed {
+		if err = requireMark(ctx, at, key, mark); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return rdb.Wrap("create the bus", err)
+	}
+	for _, p := range redis.Partitions(namespace, count) {
+		if err := p.Release(ctx); err != nil {
+			return fmt.Errorf("partition %d was not made; create the bus again, with %d partitions: %w", p.Number(), count, err)
+		}
+	}
+	// It comes last: nobody uses a bus before it is complete.
+	return rdb.Wrap("create the bus", at.Set(ctx, key, count, 0).Err())
+}
+
+// requireNone fails with [ErrBusExists] if there are partitions and nothing says how many: the node
+// that had their number has lost it, and another number would hide what the others have. It fails
+// with [bus.ErrUnavailable] unless every partition that it asks for answers.
+func requireNone(ctx context.Context, redis *rdb.Client, at *rdb.Partition, namespace string) error {
+	if _, err := readCount(ctx, at, namespace); !errors.Is(err, ErrNoBus) || errors.Is(err, errUnfinished) {
+		return nil // what is there is looked at next
+	}
+	counts, err := findCounts(ctx, createTimeout, redis, namespace)
+	if len(counts) > 0 {
+		return fmt.Errorf("%w, and a node has lost their number, which web and worker write again as they start", ErrBusExists)
+	}
+	return rdb.Wrap("look for partitions", err)
+}
+
+// requireMark fails with [ErrBusExists], unless a bus is being made as a mark says.
+func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error {
+	text, err := at.Get(ctx, key).Result()
+	if count, isBegun := strings.CutPrefix(text, begun); isBegun && text != mark {
+		return fmt.Errorf("somebody has begun to create a bus with %s partitions: create it with that number", count)
+	}
+	if err == nil && text != mark {
+		return ErrBusExists
+	}
+	return err
+}
+
+// lookTimeout is how long [OpenOne] waits for Redis.
+const lookTimeout = time.Second
+
+// OpenOne opens the store of a bus without partitions. It does not need Redis; but if that answers,
+// and is a node of a cluster, it fails.
+func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
+	p := redis.Partition(namespace)
+	looking, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := p.RefuseClusterNode(looking); err != nil && !errors.Is(err, bus.ErrUnavailable) && looking.Err() == nil {
+		return nil, err
+	}
+	return NewBus(New(p, o)), nil
+}
+
+// OpenBus opens the stores of a bus with partitions. It fails with [ErrNoBus] or [bus.ErrUnavailable].
+func OpenBus(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
+	count, err := PartitionCount(ctx, redis, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return openCounted(redis, count, namespace, o), nil
+}
+
+func openCounted(redis *rdb.Client, count int, namespace string, o Options) *Bus {
+	var all []*Store
+	for _, p := range redis.Partitions(namespace, count) {
+		all = append(all, New(p, o))
+	}
+	return NewBus(all...)
+}
+
+// awaitInterval is the pause between two looks for a bus.
+const awaitInterval = time.Second
+
+// AwaitBus is [OpenBus] once there is a bus, and a part of Redis answers that has one of its partitions.
+// Until then it says in the log what it waits for. If the node has lost their number that had it,
+// Await writes it again, as the partitions say it. Finder is another client of the same Redis,
+// which logs nothing: it asks for partitions that may not be there. Await fails when its context
+// ends.
+func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, o Options, log *slog.Logger) (*Bus, error) {
+	at := redis.At(Keys{namespace}.Partitions())
+	for told := false; ; {
+		count, err := awaitedCount(ctx, at, finder, namespace, log)
+		isMissing := errors.Is(err, ErrNoBus)
+		switch {
+		case err == nil:
+			return openCounted(redis, count, namespace, o), nil
+		case !isMissing && !errors.Is(err, bus.ErrUnavailable):
+			return nil, err
+		}
+		if isMissing && !told {
+			log.Error("there is no bus on this cluster yet: `rtm cluster create` makes one", "namespace", namespace)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(awaitInterval):
+		}
+	}
+}
+
+// awaitedCount is [FindPartitionCount], and writes a number again that was lost.
+func awaitedCount(ctx context.Context, at *rdb.Partition, finder *rdb.Client, namespace string, log *slog.Logger) (int, error) {
+	// It takes the time that a call may take: of a call with less no failure is logged.
+	count, failure := readCount(ctx, at, namespace)
+	if !canBeFound(failure) {
+		return count, failure
+	}
+	count, err := findCount(ctx, finder, namespace, failure)
+	if err != nil || !errors.Is(failure, ErrNoBus) {
+		return count, err
+	}
+	key := Keys{namespace}.Partitions()
+	log.Error("a node has lost its keys, as the number of partitions among them, which was written again: "+
+		"rtm cluster status shows what it had", "key", key, "partitions", count)
+	return count, rdb.Wrap("write the number of partitions", at.SetNX(ctx, key, count, 0).Err())
+}
+
+// PartitionCount is how many partitions a bus has. It fails with [ErrNoBus] or [bus.ErrUnavailable].
+func PartitionCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
+	return readCount(ctx, redis.At(Keys{namespace}.Partitions()), namespace)
+}
+
+func readCount(ctx context.Context, at *rdb.Partition, namespace string) (int, error) {
+	key := Keys{namespace}.Partitions()
+	text, err := at.Get(ctx, key).Result()
+	switch {
+	case errors.Is(err, rdb.Nil):
+		return 0, ErrNoBus
+	case strings.HasPrefix(text, begun):
+		return 0, errUnfinished
+	}
+	if err != nil {
+		return 0, rdb.Wrap("read the number of partitions", err)
+	}
+	count, err := strconv.Atoi(text)
+	if err != nil || count < 1 || count > rdb.MaxPartitions {
+		return 0, fmt.Errorf("%s must be a number from 1 to %d, and is %q", key, rdb.MaxPartitions, text)
+	}
+	return count, nil
+}
+
+const (
+	// findTimeout is how long [FindPartitionCount] waits for a node.
+	findTimeout = 2 * time.Second
+	// createTimeout is how long [CreateBus] waits for partitions that must not be there.
+	createTimeout = 10 * time.Second
+)
+
+// FindPartitionCount is [PartitionCount], for operators. If the node is away that has the number, or has lost it, it
+// takes it from the partitions, each of which says how many there are.
+func FindPartitionCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
+	looking, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	count, err := PartitionCount(looking, redis, namespace)
+	if canBeFound(err) {
+		return findCount(ctx, redis, namespace, err)
+	}
+	return count, err
+}
+
+// canBeFound is whether partitions may say how many there are, after a failure to read that.
+func canBeFound(failure error) bool {
+	return errors.Is(failure, bus.ErrUnavailable) || errors.Is(failure, ErrNoBus) && !errors.Is(failure, errUnfinished)
+}
+
+// findCount asks partitions how many there are. It fails with a failure if none says that.
+func findCount(ctx context.Context, redis *rdb.Client, namespace string, failure error) (int, error) {
+	counts, _ := findCounts(ctx, findTimeout, redis, namespace)
+	switch {
+	case len(counts) == 1:
+		return counts[0], nil
+	case len(counts) > 1 && errors.Is(failure, ErrNoBus):
+		return 0, fmt.Errorf("there are partitions of several buses, of %v partitions: set the key %s to the number of the right one",
+			counts, Keys{namespace}.Partitions())
+	}
+	return 0, failure
+}
+
+// findCounts asks partitions how many there are, and returns what they say, ascending: several
+// numbers if there are some of several buses. Its error is of a partition that did not answer.
+func findCounts(ctx context.Context, timeout time.Duration, redis *rdb.Client, namespace string) (counts []int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var asking errgroup.Group
+	var found [rdb.MaxPartitions + 1]atomic.Bool
+	for count := range found {
+		for _, p := range someOf(redis, namespace, count) {
+			asking.Go(func() error {
+				name, err := p.Get(ctx, p.Namespace()+rdb.PartitionKey).Result()
+				if err == nil && name == p.Name() {
+					found[count].Store(true)
+				}
+				return rdb.Wrap("ask a partition", err)
+			})
+		}
+	}
+	err = asking.Wait()
+	for count := range found {
+		if found[count].Load() {
+			counts = append(counts, count)
+		}
+	}
+	return counts, err
+}
+
+// someOf returns partitions of a bus that has so many, if there is one: all of the usual number, or
+// else three, which are on different nodes.
+func someOf(redis *rdb.Client, namespace string, count int) rdb.Partitions {
+	if count == 0 {
+		return nil
+	}
+	if count == DefaultPartitions {
+		return redis.Partitions(namespace, count)
+	}
+	var some rdb.Partitions
+	for _, number := range []int{0, count / 2, count - 1} {
+		some = append(some, redis.NumberedPartition(namespace, rdb.Number(number), count))
+	}
+	return some
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/signature"
+)
+
+// scriptSecretsPut is described in its header.
+var scriptSecretsPut = newFenced("secrets_put")
+
+// Secrets are the signing secrets of all subscribers in a store, by the token that holds the
+// subscription: while that is being changed, the new one. It is safe for concurrent use.
+type Secrets struct {
+	store *Store
+	redis *rdb.Partition
+	keys  Keys
+}
+
+// NewSecrets returns the signing secrets in a store.
+func NewSecrets(st *Store) *Secrets {
+	return &Secrets{st, st.Partition(), Keys{Namespace: st.Partition().Namespace()}}
+}
+
+// List returns a subscriber's secrets, newest first, also those that have expired. It fails with
+// [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
+func (s *Secrets) List(ctx context.Context, token bus.Token) (signature.List, error) {
+	text, err := s.read(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	return signature.ParseList(text)
+}
+
+// SecretExistsError says that a secret is there already, and what is stored of it.
+type SecretExistsError struct{ signature.Stored }
+
+// Error implements error.
+func (e *SecretExistsError) Error() string { return "there is a secret " + e.ID }
+
+// Add gives a subscriber another secret. The others expire at a time, unless it is zero. It fails
+// with [bus.ErrNotSubscribed], an [SecretExistsError] if there is one of that ID, which stays as it is,
+// [bus.ErrTooManySecrets] or [bus.ErrUnavailable].
+func (s *Secrets) Add(ctx context.Context, token bus.Token, secret signature.Stored, othersExpire, now time.Time) error {
+	return s.change(ctx, token, func(l signature.List) (signature.List, error) {
+		for _, there := range l.Current(now) {
+			if there.ID == secret.ID {
+				return nil, &SecretExistsError{there}
+			}
+		}
+		return l.Add(secret, othersExpire, now)
+	})
+}
+
+// Delete removes one of a subscriber's secrets. It fails with [bus.ErrNotSubscribed],
+// [bus.ErrSecretUnknown] or [bus.ErrUnavailable].
+func (s *Secrets) Delete(ctx context.Context, token bus.Token, id string, now time.Time) error {
+	return s.change(ctx, token, func(l signature.List) (signature.List, error) {
+		return l.Remove(id, now)
+	})
+}
+
+// read returns the secrets as they are stored; empty if there is none.
+func (s *Secrets) read(ctx context.Context, token bus.Token) (string, error) {
+	var subscribed rdb.Reply[bool]
+	var record rdb.Reply[[]any]
+	err := s.redis.Pipelined(ctx, "read secrets", func(pipe rdb.Commands) {
+		subscribed = pipe.SIsMember(ctx, s.keys.Subscribers(), string(token))
+		record = pipe.HMGet(ctx, s.keys.Options(token), "secrets")
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case !subscribed.Val():
+		return "", bus.ErrNotSubscribed
+	}
+	return rdb.Text(record.Val()[0]), nil
+}
+
+// errSecretsChanged says that the secrets are not any more what they were when they were read.
+var errSecretsChanged = errors.New("the secrets have changed")
+
+// changeTries is how often a change is tried whose secrets others change at the same time.
+const changeTries = 20
+
+// change replaces a subscriber's secrets by what a function makes of them.
+func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signature.List) (signature.List, error)) error {
+	for range changeTries {
+		before, err := s.read(ctx, token)
+		if err != nil {
+			return err
+		}
+		list, err := signature.ParseList(before)
+		if err != nil {
+			return err
+		}
+		if list, err = edit(list); err != nil {
+			return err
+		}
+		if err = s.put(ctx, token, before, list.JSON()); !errors.Is(err, errSecretsChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: others change the same secrets", bus.ErrUnavailable)
+}
+
+// put stores a subscriber's secrets in place of what they were before, or fails with errChanged.
+func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string) error {
+	change := s.store.Fenced(ctx, scriptSecretsPut, string(token), before, after, bus.NewPlan())
+	switch {
+	case change.Err != nil:
+		return rdb.Wrap("change secrets", change.Err)
+	case change.Changed:
+		return nil
+	case change.Text(0) == "changed":
+		return errSecretsChanged
+	}
+	return bus.ErrNotSubscribed
+}
