@@ -45,8 +45,8 @@ type Job struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// Deadline is when its service, which has it, has to report; else zero.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason is why the last attempt failed or was put off: the error that the service has reported, or
-	// what else happened.
+	// Reason is why the last attempt failed or was put off: the error that the service has reported,
+	// or what else happened.
 	Reason string `json:"reason,omitzero"`
 	// EnqueuedAt is when the job was enqueued, StartedAt when its last attempt began, EndedAt when it
 	// ended; zero if that has not happened.

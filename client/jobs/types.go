@@ -28,8 +28,8 @@ type Type struct {
 	// progress at most, over all workers. Both are 1 to 32,767.
 	Attempts    int `json:"attempts"`
 	Concurrency int `json:"concurrency"`
-	// URL is where jobs are POSTed; nil has services fetch them, and an empty one has them go where the
-	// bus's operator says.
+	// URL is where jobs are POSTed; nil has services fetch them, and an empty one has them go where
+	// the bus's operator says.
 	URL *string `json:"url"`
 	// Timeout is from when a service has taken a job until it has to report, 0 for 5 minutes.
 	Timeout subscriber.Milliseconds `json:"timeout,omitzero"`
@@ -37,8 +37,8 @@ type Type struct {
 	Retention *int64 `json:"retention,omitzero"`
 	// Paused means that no job is taken.
 	Paused bool `json:"paused"`
-	// Schedule, a cron expression of five fields in a time zone (UTC if that is empty), says when a job
-	// with ScheduleData is enqueued.
+	// Schedule, a cron expression of five fields in a time zone (UTC if that is empty), says when a
+	// job with ScheduleData is enqueued.
 	Schedule     string          `json:"schedule,omitzero"`
 	Timezone     string          `json:"timezone,omitzero"`
 	ScheduleData json.RawMessage `json:"schedule_data,omitempty"`

@@ -41,16 +41,11 @@ var plan = []room{
 	{"account", "bus rdb queue"},
 	{"jobs/jobstore", "bus jobs wire rdb queue fence account"},
 	{"machines/labelstore", "bus machines machines/definition rdb queue fence account"},
-	{"store", "bus wire rdb queue fence"},
+	{"store", "bus signature wire rdb queue fence"},
 	{"doctor", "bus jobs machines wire rdb queue fence account jobs/jobstore machines/labelstore store"}, // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"},                                                              // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor inspect"}, // its tests require what doctor examines
-	{"deadletter", "bus wire rdb store"},
-	{"secrets", "bus signature rdb fence store"},
-	{"history", "bus wire rdb fence store"},
-	{"livetail", "bus rdb store"},
-	{"replay", "bus rdb store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus"},
 	{"overview/samples", "bus clock overview jobs machines rdb account store inspect telemetry"},
@@ -63,12 +58,11 @@ var plan = []room{
 	{"machines/runner", "bus machines/condition machines queue machines/labelstore outbound telemetry machines/evaluation"},
 	{"machines/topics", "bus machines wire rdb queue fence account machines/labelstore store outbound telemetry ingest"},
 	{"machines/machinestest", "bus machines machines/definition rdb queue machines/labelstore doctor outbound telemetry machines/runner"},
-	{"retention", "bus rdb store"},
 	{"activity", "rdb"},
-	{"maintenance", "bus wire rdb queue account store inspect deadletter history replay telemetry retention"},
+	{"maintenance", "bus wire rdb queue account store inspect telemetry"},
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
-	{"web", "bus overview jobs machines/condition machines machines/definition signature wire queue account jobs/jobstore machines/labelstore store inspect deadletter secrets history livetail replay outbound telemetry ingest machines/evaluation machines/topics activity"},
+	{"web", "bus overview jobs machines/condition machines machines/definition signature wire queue account jobs/jobstore machines/labelstore store inspect outbound telemetry ingest machines/evaluation machines/topics activity"},
 	{"web/webtest", "bus overview jobs rdb machines/labelstore store inspect store/storetest outbound telemetry overview/samples ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity console/static web client"},

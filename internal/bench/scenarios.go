@@ -84,7 +84,8 @@ type size struct {
 	relayEvents float64
 	// queue is how many events are delivered one by one from a queue.
 	queue int64
-	// backlogs and restart are events; fanOut is subscribers, also for the console, threads a worker's.
+	// backlogs and restart are events; fanOut is subscribers, also for the console, threads a
+	// worker's.
 	backlogs        []int64
 	fanOut, threads int
 	restart         int64

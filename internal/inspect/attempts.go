@@ -27,13 +27,13 @@ const maxAttempts = 1000
 // Attempts returns the attempts of a subscriber that are kept, newest first, as a view shows them,
 // and what to give as After for those that follow: empty if there are none. It fails with a
 // [bus.Invalid] if After is no such value, or with [bus.ErrUnavailable].
-func (i *Inspector) Attempts(
+func (in *Inspector) Attempts(
 	ctx context.Context, token bus.Token, view View, f Filter, p Page,
 ) (some []wire.AttemptRecord, next string, err error) {
 	if p.After != "" && !attemptPlace.MatchString(p.After) {
 		return nil, "", bus.ErrAfter
 	}
-	packed, err := i.redis.LRange(ctx, i.keys.Attempts(token), 0, maxAttempts-1).Result()
+	packed, err := in.redis.LRange(ctx, in.keys.Attempts(token), 0, maxAttempts-1).Result()
 	if err != nil {
 		return nil, "", rdb.Wrap("list attempts", err)
 	}

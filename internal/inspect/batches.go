@@ -54,7 +54,7 @@ const (
 // that follow: empty if there are none. If the subscriber's own queue does not show all of them, it
 // finds those among the 20,000 oldest of the whole bus. It fails with a [bus.Invalid] if After is
 // no such value, or with [bus.ErrUnavailable].
-func (i *Inspector) Batches(
+func (in *Inspector) Batches(
 	ctx context.Context, token bus.Token, p Page, now time.Time,
 ) (some []Batch, next string, err error) {
 	after, err := parsePlace(p.After)
@@ -63,15 +63,15 @@ func (i *Inspector) Batches(
 	}
 	var queue queueReplies
 	var own ownReplies
-	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
-		queue, own = i.askQueue(ctx, pipe, token), i.askOwn(ctx, pipe, token)
+	err = in.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
+		queue, own = in.askQueue(ctx, pipe, token), in.askOwn(ctx, pipe, token)
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	found, isAll, err := i.own(ctx, token, own, queue.options)
+	found, isAll, err := in.own(ctx, token, own, queue.options)
 	if err == nil && !isAll {
-		found, err = i.search(ctx, token, after, p.Limit+1)
+		found, err = in.search(ctx, token, after, p.Limit+1)
 	}
 	if err != nil {
 		return nil, "", rdb.Wrap("list batches", err)
@@ -85,7 +85,7 @@ func (i *Inspector) Batches(
 		for at, batch := range chunk {
 			ids[at] = bus.BatchID(batch.Member)
 		}
-		looked, err := i.look(ctx, token, queue, ids, now)
+		looked, err := in.look(ctx, token, queue, ids, now)
 		if err != nil {
 			return nil, "", err
 		}
@@ -100,14 +100,14 @@ func (i *Inspector) Batches(
 // search finds a subscriber's batches in the index of all: at most limit of them, behind a place.
 // Entries that come or go meanwhile neither repeat nor hide others, since each trip begins where
 // the one before ended.
-func (i *Inspector) search(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
-	index := i.keys.BatchesIndex()
-	before, err := i.redis.ZCount(ctx, index, "-inf", "("+rdb.FormatScore(after.Score)).Result()
+func (in *Inspector) search(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
+	index := in.keys.BatchesIndex()
+	before, err := in.redis.ZCount(ctx, index, "-inf", "("+rdb.FormatScore(after.Score)).Result()
 	if err != nil {
 		return nil, err
 	}
 	for offset := int64(0); before < batchesSearched; {
-		trip, err := i.redis.MembersFrom(ctx, index, after.Score, offset, batchesPerTrip)
+		trip, err := in.redis.MembersFrom(ctx, index, after.Score, offset, batchesPerTrip)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +118,7 @@ func (i *Inspector) search(ctx context.Context, token bus.Token, after rdb.Score
 			after, offset = unseen[len(unseen)-1], 0
 		}
 		before += int64(len(unseen))
-		own, err := i.ownedBy(ctx, token, unseen)
+		own, err := in.ownedBy(ctx, token, unseen)
 		if err != nil {
 			return nil, err
 		}
@@ -133,11 +133,11 @@ func (i *Inspector) search(ctx context.Context, token bus.Token, after rdb.Score
 }
 
 // ownedBy returns those of some batches that are a subscriber's.
-func (i *Inspector) ownedBy(ctx context.Context, token bus.Token, batches []rdb.Scored) (own []rdb.Scored, err error) {
+func (in *Inspector) ownedBy(ctx context.Context, token bus.Token, batches []rdb.Scored) (own []rdb.Scored, err error) {
 	owners := make([]rdb.Reply[string], len(batches))
-	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
 		for at, batch := range batches {
-			owners[at] = pipe.LIndex(ctx, i.keys.Batch(bus.BatchID(batch.Member)), 0)
+			owners[at] = pipe.LIndex(ctx, in.keys.Batch(bus.BatchID(batch.Member)), 0)
 		}
 	})
 	if err != nil {
@@ -157,20 +157,20 @@ const EventsPerPage = 1000
 // Batch returns a queued batch of a subscriber and, from an index on, its events as
 // [wire.ShowFirst] shows them, at most [EventsPerPage]. It fails with [ErrUnknownBatch] or
 // [bus.ErrUnavailable].
-func (i *Inspector) Batch(
+func (in *Inspector) Batch(
 	ctx context.Context, token bus.Token, id bus.BatchID, from int, now time.Time,
 ) (Batch, []json.RawMessage, error) {
 	first := int64(store.BatchHeader + max(from, 0))
 	var events rdb.Reply[[]string]
 	var queue queueReplies
-	err := i.redis.Reads(ctx, "show batch", func(pipe rdb.Commands) {
-		events = pipe.LRange(ctx, i.keys.Batch(id), first, first+EventsPerPage-1)
-		queue = i.askQueue(ctx, pipe, token)
+	err := in.redis.Reads(ctx, "show batch", func(pipe rdb.Commands) {
+		events = pipe.LRange(ctx, in.keys.Batch(id), first, first+EventsPerPage-1)
+		queue = in.askQueue(ctx, pipe, token)
 	})
 	if err != nil {
 		return Batch{}, nil, err
 	}
-	found, err := i.look(ctx, token, queue, []bus.BatchID{id}, now)
+	found, err := in.look(ctx, token, queue, []bus.BatchID{id}, now)
 	if err != nil {
 		return Batch{}, nil, err
 	}
@@ -194,8 +194,8 @@ type Removed struct {
 // Remove removes a queued batch of a subscriber. Its events become a dead letter if the subscriber
 // keeps those, else they are lost. It fails with [ErrUnknownBatch], [ErrInFlight] or
 // [bus.ErrUnavailable].
-func (i *Inspector) Remove(ctx context.Context, token bus.Token, id bus.BatchID, now time.Time) (Removed, error) {
-	change := i.redis.Change(ctx, scriptBatchRemove, string(token), string(id), now.UnixMilli(), bus.NewBatchSeed())
+func (in *Inspector) Remove(ctx context.Context, token bus.Token, id bus.BatchID, now time.Time) (Removed, error) {
+	change := in.redis.Change(ctx, scriptBatchRemove, string(token), string(id), now.UnixMilli(), bus.NewBatchSeed())
 	switch {
 	case change.Err != nil:
 		return Removed{}, rdb.Wrap("remove batch", change.Err)

@@ -62,7 +62,7 @@ type health struct {
 
 // readConditions reads how the deliveries to subscribers go, whose tokens are in order. After an
 // error nothing is known.
-func (s *Inspector) readConditions(ctx context.Context, tokens []bus.Token, known *Conditions) error {
+func (in *Inspector) readConditions(ctx context.Context, tokens []bus.Token, known *Conditions) error {
 	was, all, isNew := known.all, make([]*condition, len(tokens)), false
 	*known = Conditions{}
 	for i, token := range tokens {
@@ -76,7 +76,7 @@ func (s *Inspector) readConditions(ctx context.Context, tokens []bus.Token, know
 		}
 	}
 	if isNew {
-		names, err := s.redis.HGetAll(ctx, s.keys.Tokens()).Result()
+		names, err := in.redis.HGetAll(ctx, in.keys.Tokens()).Result()
 		if err != nil {
 			return rdb.Wrap("list tokens", err)
 		}
@@ -86,7 +86,7 @@ func (s *Inspector) readConditions(ctx context.Context, tokens []bus.Token, know
 	}
 	var changed []*condition
 	fields := slices.Concat(HoldFields, []string{"events_sent", "refusals"})
-	err := s.readFields(ctx, tokens, s.keys.Delivery, fields, func(i int, values []any) {
+	err := in.readFields(ctx, tokens, in.keys.Delivery, fields, func(i int, values []any) {
 		if c, now := all[i], parseDelivery(values); !c.isSubscriber || c.delivery != now {
 			c.delivery = now
 			changed, known.changed = append(changed, c), append(known.changed, c.token)
@@ -96,7 +96,7 @@ func (s *Inspector) readConditions(ctx context.Context, tokens []bus.Token, know
 		return err
 	}
 	fields = []string{"health_points", "timeout", "last_attempted_at"}
-	err = s.readFields(ctx, known.changed, s.keys.Subscriber, fields, func(i int, values []any) {
+	err = in.readFields(ctx, known.changed, in.keys.Subscriber, fields, func(i int, values []any) {
 		if changed[i].health = parseHealth(values); !changed[i].isSubscriber {
 			changed[i].delivery = delivery{isNone: changed[i].isNone}
 		}
@@ -109,11 +109,11 @@ func (s *Inspector) readConditions(ctx context.Context, tokens []bus.Token, know
 
 // readFields reads fields of a hash of each of these, and calls a function with their values: nil
 // if it is no hash.
-func (s *Inspector) readFields(ctx context.Context, of []bus.Token, key func(bus.Token) string, fields []string, each func(int, []any)) error {
+func (in *Inspector) readFields(ctx context.Context, of []bus.Token, key func(bus.Token) string, fields []string, each func(int, []any)) error {
 	first := 0
 	for some := range slices.Chunk(of, batchesPerTrip) {
 		hashes := make([]rdb.Reply[[]any], len(some))
-		err := s.redis.Reads(ctx, "read subscribers", func(pipe rdb.Commands) {
+		err := in.redis.Reads(ctx, "read subscribers", func(pipe rdb.Commands) {
 			for i, token := range some {
 				hashes[i] = pipe.HMGet(ctx, key(token), fields...)
 			}

@@ -13,8 +13,8 @@ import (
 const countersPerTrip = 500
 
 // Counters reads the counters of the bus. What it cannot read it leaves out.
-func (s *Inspector) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
-	fields, err := s.redis.HGetAll(ctx, s.keys.Counters()).Result()
+func (in *Inspector) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
+	fields, err := in.redis.HGetAll(ctx, in.keys.Counters()).Result()
 	if err != nil {
 		return nil, rdb.Wrap("read counters", err)
 	}
@@ -23,9 +23,9 @@ func (s *Inspector) Counters(ctx context.Context) (map[bus.Counter]int64, error)
 
 // ReadCounters reads some counters of the bus: its cost grows with them, not with those there are.
 // One that never counted is 0. What it cannot read it leaves out: 0 would be a new beginning.
-func (s *Inspector) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
+func (in *Inspector) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
 	counts := make(map[bus.Counter]int64, len(counters))
-	err := s.EachCounter(ctx, PackCounters(counters), func(i int, count int64) { counts[counters[i]] = count })
+	err := in.EachCounter(ctx, PackCounters(counters), func(i int, count int64) { counts[counters[i]] = count })
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,10 @@ func PackCounters(counters []bus.Counter) []string {
 
 // EachCounter is [Inspector.ReadCounters] for many, which are packed: it calls a function with the
 // place of each counter that it can read, and with its count.
-func (s *Inspector) EachCounter(ctx context.Context, packed []string, each func(place int, count int64)) error {
+func (in *Inspector) EachCounter(ctx context.Context, packed []string, each func(place int, count int64)) error {
 	for first := 0; first < len(packed); first += countersPerTrip {
 		some := packed[first:min(first+countersPerTrip, len(packed))]
-		values, err := s.redis.HMGet(ctx, s.keys.Counters(), some...).Result()
+		values, err := in.redis.HMGet(ctx, in.keys.Counters(), some...).Result()
 		if err != nil && !rdb.Answered(err) {
 			return rdb.Wrap("read counters", err)
 		}
@@ -63,17 +63,17 @@ func (s *Inspector) EachCounter(ctx context.Context, packed []string, each func(
 
 // SwapMonitored notes which counts a metric service has got, for all workers, and returns those
 // noted before; none the first time.
-func (s *Inspector) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
+func (in *Inspector) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
 	values := make([]any, 0, 2*len(counts))
 	for c, n := range counts {
 		values = append(values, wire.PackCounter(c), n)
 	}
 	var old rdb.Reply[map[string]string]
-	err = s.redis.Transaction(ctx, "note counters", func(pipe rdb.Commands) {
-		old = pipe.HGetAll(ctx, s.keys.Monitored())
+	err = in.redis.Transaction(ctx, "note counters", func(pipe rdb.Commands) {
+		old = pipe.HGetAll(ctx, in.keys.Monitored())
 		if len(values) > 0 {
-			pipe.Del(ctx, s.keys.Monitored())
-			pipe.HSet(ctx, s.keys.Monitored(), values...)
+			pipe.Del(ctx, in.keys.Monitored())
+			pipe.HSet(ctx, in.keys.Monitored(), values...)
 		}
 	})
 	if err != nil {

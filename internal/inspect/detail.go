@@ -69,19 +69,19 @@ func foundHolders(ctx context.Context) *sync.Map {
 
 // Holder returns the token that holds a client's subscription: see [store.Store.Holder]. It fails
 // with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
-func (s *Inspector) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
+func (in *Inspector) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
 	found := foundHolders(ctx)
 	if known, ok := found.Load(token); ok {
 		return known.(bus.Token), nil
 	}
 	var heir, callback rdb.Reply[string]
-	err = s.redis.Reads(ctx, "find subscriber", func(pipe rdb.Commands) {
-		heir = pipe.HGet(ctx, s.keys.Rotations(), string(token))
-		callback = pipe.HGet(ctx, s.keys.Subscriber(token), "callback")
+	err = in.redis.Reads(ctx, "find subscriber", func(pipe rdb.Commands) {
+		heir = pipe.HGet(ctx, in.keys.Rotations(), string(token))
+		callback = pipe.HGet(ctx, in.keys.Subscriber(token), "callback")
 	})
 	if holder = token; err == nil && heir.Val() != "" {
 		holder = bus.Token(heir.Val())
-		callback = s.redis.HGet(ctx, s.keys.Subscriber(holder), "callback")
+		callback = in.redis.HGet(ctx, in.keys.Subscriber(holder), "callback")
 	}
 	err = cmp.Or(err, rdb.Wrap("find subscriber", heir.Err()), rdb.Wrap("find subscriber", callback.Err()))
 	if err == nil && callback.Val() == "" {
@@ -96,10 +96,10 @@ func (s *Inspector) Holder(ctx context.Context, token bus.Token) (holder bus.Tok
 // Detail reads the subscriber that a client's subscription belongs to, as [Inspector.Holder] finds
 // it. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its
 // type.
-func (s *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time) (d Detail, err error) {
-	r, err := s.readRecords(ctx, client)
+func (in *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time) (d Detail, err error) {
+	r, err := in.readRecords(ctx, client)
 	if err == nil && r.heir.Val() != "" {
-		r, err = s.readRecords(ctx, bus.Token(r.heir.Val()))
+		r, err = in.readRecords(ctx, bus.Token(r.heir.Val()))
 	}
 	if err = cmp.Or(err, r.err()); err != nil {
 		return d, err
@@ -116,8 +116,8 @@ func (s *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time)
 	for _, oldest := range r.oldest.Val() {
 		d.DeadLetters.OldestAt = time.UnixMilli(int64(oldest.Score))
 	}
-	if d.Topics, err = s.topicNames(ctx, string(r.token), r.topics); err == nil {
-		err = s.readQueue(ctx, &d, r, now)
+	if d.Topics, err = in.topicNames(ctx, string(r.token), r.topics); err == nil {
+		err = in.readQueue(ctx, &d, r, now)
 	}
 	return d, err
 }
@@ -138,27 +138,27 @@ type records struct {
 	lanes                    lanes.Generations
 }
 
-func (s *Inspector) readRecords(ctx context.Context, token bus.Token) (r records, err error) {
+func (in *Inspector) readRecords(ctx context.Context, token bus.Token) (r records, err error) {
 	var holds rdb.Reply[[]any]
-	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		r = records{
 			token:      token,
-			heir:       pipe.HGet(ctx, s.keys.Rotations(), string(token)),
-			subscriber: pipe.HGetAll(ctx, s.keys.Subscriber(token)),
-			options:    pipe.HGetAll(ctx, s.keys.Options(token)),
-			gap:        pipe.HGetAll(ctx, s.keys.Gaps(token)),
-			topics:     rdb.Page(ctx, pipe, s.keys.SubscriberTopics(token), rdb.Set, 0),
-			letters:    pipe.ZCard(ctx, s.keys.DeadLetters(token)),
-			replays:    pipe.SCard(ctx, s.keys.Replays(token)),
-			oldest:     pipe.ZRangeWithScores(ctx, s.keys.DeadLetters(token), 0, 0),
-			deadEvents: pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(token)),
-			deadBytes:  pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(token)),
-			sent:       pipe.HGet(ctx, s.keys.Delivery(token), "events_sent"),
-			events:     pipe.HGet(ctx, s.keys.EventGauge(), string(token)),
-			batches:    pipe.HGet(ctx, s.keys.BatchGauge(), string(token)),
-			standing:   s.askLanes(ctx, pipe, token, lanes.Default[0]),
+			heir:       pipe.HGet(ctx, in.keys.Rotations(), string(token)),
+			subscriber: pipe.HGetAll(ctx, in.keys.Subscriber(token)),
+			options:    pipe.HGetAll(ctx, in.keys.Options(token)),
+			gap:        pipe.HGetAll(ctx, in.keys.Gaps(token)),
+			topics:     rdb.Page(ctx, pipe, in.keys.SubscriberTopics(token), rdb.Set, 0),
+			letters:    pipe.ZCard(ctx, in.keys.DeadLetters(token)),
+			replays:    pipe.SCard(ctx, in.keys.Replays(token)),
+			oldest:     pipe.ZRangeWithScores(ctx, in.keys.DeadLetters(token), 0, 0),
+			deadEvents: pipe.HGet(ctx, in.keys.DeadLetterEvents(), string(token)),
+			deadBytes:  pipe.HGet(ctx, in.keys.DeadLetterBytes(), string(token)),
+			sent:       pipe.HGet(ctx, in.keys.Delivery(token), "events_sent"),
+			events:     pipe.HGet(ctx, in.keys.EventGauge(), string(token)),
+			batches:    pipe.HGet(ctx, in.keys.BatchGauge(), string(token)),
+			standing:   in.askLanes(ctx, pipe, token, lanes.Default[0]),
 		}
-		holds = pipe.HMGet(ctx, s.keys.Delivery(token), HoldFields...)
+		holds = pipe.HMGet(ctx, in.keys.Delivery(token), HoldFields...)
 	})
 	r.holds, r.lanes = ParseHolds(holds.Val()), lanes.Of(r.options.Val())
 	return r, err

@@ -18,12 +18,12 @@ const failuresPerTrip = 500
 // record failures only, the caller asks for subscribers that have failed since their last success.
 // Anybody may see the words: they say no more than [ForClient] does. It fails with
 // [bus.ErrUnavailable].
-func (i *Inspector) Failures(ctx context.Context, tokens []bus.Token) (map[bus.Token]string, error) {
+func (in *Inspector) Failures(ctx context.Context, tokens []bus.Token) (map[bus.Token]string, error) {
 	words := map[bus.Token]string{}
 	for some := range slices.Chunk(tokens, failuresPerTrip) {
-		tested, err := i.readFailures(ctx, some, 1, words)
+		tested, err := in.readFailures(ctx, some, 1, words)
 		if err == nil && len(tested) > 0 {
-			_, err = i.readFailures(ctx, tested, 0, words)
+			_, err = in.readFailures(ctx, tested, 0, words)
 		}
 		if err != nil {
 			return nil, err
@@ -34,13 +34,13 @@ func (i *Inspector) Failures(ctx context.Context, tokens []bus.Token) (map[bus.T
 
 // readFailures adds the words of subscribers, given how many of the latest records to read, 0 for
 // all. It returns the subscribers of which these were test events only.
-func (i *Inspector) readFailures(
+func (in *Inspector) readFailures(
 	ctx context.Context, tokens []bus.Token, records int64, words map[bus.Token]string,
 ) (tested []bus.Token, err error) {
 	latest := make([]rdb.Reply[[]string], len(tokens))
-	err = i.redis.Reads(ctx, "read last attempts", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "read last attempts", func(pipe rdb.Commands) {
 		for at, token := range tokens {
-			latest[at] = pipe.LRange(ctx, i.keys.Attempts(token), 0, records-1)
+			latest[at] = pipe.LRange(ctx, in.keys.Attempts(token), 0, records-1)
 		}
 	})
 	if err != nil {

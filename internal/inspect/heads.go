@@ -19,12 +19,12 @@ type Head struct {
 }
 
 // Heads reads the heads of batches. One that is gone has none. It fails with [bus.ErrUnavailable].
-func (i *Inspector) Heads(ctx context.Context, ids []bus.BatchID) (map[bus.BatchID]Head, error) {
+func (in *Inspector) Heads(ctx context.Context, ids []bus.BatchID) (map[bus.BatchID]Head, error) {
 	headers, lengths := make([]rdb.Reply[[]string], len(ids)), make([]rdb.Reply[int64], len(ids))
-	err := i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
+	err := in.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
 		for at, id := range ids {
-			headers[at] = pipe.LRange(ctx, i.keys.Batch(id), 0, store.BatchHeader-1)
-			lengths[at] = pipe.LLen(ctx, i.keys.Batch(id))
+			headers[at] = pipe.LRange(ctx, in.keys.Batch(id), 0, store.BatchHeader-1)
+			lengths[at] = pipe.LLen(ctx, in.keys.Batch(id))
 		}
 	})
 	if err != nil {

@@ -17,8 +17,8 @@ type HistorySize struct {
 
 // histories reads what is stored of all histories, ordered by topic. What cannot be read counts as
 // nothing.
-func (s *Inspector) histories(ctx context.Context) (sizes []HistorySize, err error) {
-	fields, err := s.redis.HKeys(ctx, s.keys.Plans()).Result()
+func (in *Inspector) histories(ctx context.Context) (sizes []HistorySize, err error) {
+	fields, err := in.redis.HKeys(ctx, in.keys.Plans()).Result()
 	if !rdb.Answered(err) {
 		return nil, rdb.Wrap("list histories", err)
 	}
@@ -30,10 +30,10 @@ func (s *Inspector) histories(ctx context.Context) (sizes []HistorySize, err err
 	slices.SortFunc(sizes, func(a, b HistorySize) int { return strings.Compare(string(a.Topic), string(b.Topic)) })
 	for some := range slices.Chunk(sizes, batchesPerTrip) {
 		lengths, bytes := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
-		err := s.redis.Reads(ctx, "read histories", func(pipe rdb.Commands) {
+		err := in.redis.Reads(ctx, "read histories", func(pipe rdb.Commands) {
 			for i, h := range some {
-				lengths[i] = pipe.LLen(ctx, s.keys.History(h.Topic))
-				bytes[i] = pipe.HGet(ctx, s.keys.HistoryLimits(h.Topic), "size")
+				lengths[i] = pipe.LLen(ctx, in.keys.History(h.Topic))
+				bytes[i] = pipe.HGet(ctx, in.keys.HistoryLimits(h.Topic), "size")
 			}
 		})
 		if err != nil {

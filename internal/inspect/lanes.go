@@ -32,10 +32,10 @@ type LaneOptions struct {
 
 // LaneOptions reads the lanes of subscribers. Those whose options cannot be read are missing. It
 // fails with [bus.ErrUnavailable].
-func (s *Inspector) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
+func (in *Inspector) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
 	found := make(map[bus.Token]LaneOptions, len(tokens))
 	fields := slices.Concat(lanes.Fields, []string{"strict_order"})
-	err := s.readFields(ctx, tokens, s.keys.Options, fields, func(i int, stored []any) {
+	err := in.readFields(ctx, tokens, in.keys.Options, fields, func(i int, stored []any) {
 		if stored != nil {
 			found[tokens[i]] = LaneOptions{lanes.Parse(stored), rdb.Text(stored[len(lanes.Fields)]) == "true"}
 		}
@@ -45,7 +45,7 @@ func (s *Inspector) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bu
 
 // CountBlocked counts the lanes that a failed batch holds up, of those subscribers whose order is
 // strict. It fails with [bus.ErrUnavailable].
-func (s *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]LaneOptions) (map[bus.Token]int, error) {
+func (in *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]LaneOptions) (map[bus.Token]int, error) {
 	var strict []bus.Token
 	for token, o := range options {
 		if o.IsStrict {
@@ -54,31 +54,31 @@ func (s *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]Lane
 	}
 	heads := make(map[bus.Token][]rdb.Reply[[]string], len(strict))
 	for some := range slices.Chunk(strict, batchesPerTrip) {
-		err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
+		err := in.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 			for _, token := range some {
-				heads[token] = s.askHeads(ctx, pipe, token, options[token].Generations)
+				heads[token] = in.askHeads(ctx, pipe, token, options[token].Generations)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return s.countBlocked(ctx, heads)
+	return in.countBlocked(ctx, heads)
 }
 
 // addLanes fills in the lanes of those that are subscribed.
-func (s *Inspector) addLanes(ctx context.Context, backlogs []Backlog) error {
+func (in *Inspector) addLanes(ctx context.Context, backlogs []Backlog) error {
 	var tokens []bus.Token
 	for _, b := range backlogs {
 		if b.Subscribed {
 			tokens = append(tokens, b.Token)
 		}
 	}
-	options, err := s.LaneOptions(ctx, tokens)
+	options, err := in.LaneOptions(ctx, tokens)
 	if err != nil {
 		return err
 	}
-	blocked, err := s.CountBlocked(ctx, options)
+	blocked, err := in.CountBlocked(ctx, options)
 	for i := range backlogs {
 		b := &backlogs[i]
 		if o, known := options[b.Token]; known {
@@ -89,21 +89,21 @@ func (s *Inspector) addLanes(ctx context.Context, backlogs []Backlog) error {
 }
 
 // askHeads asks for the head of each lane of a subscriber.
-func (s *Inspector) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
+func (in *Inspector) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
 	for _, generation := range all {
 		for lane := range generation.Lanes {
-			heads = append(heads, pipe.ZRange(ctx, s.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, 0))
+			heads = append(heads, pipe.ZRange(ctx, in.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, 0))
 		}
 	}
 	return heads
 }
 
 // askFailed asks which heads of lanes have failed: those that have a score.
-func (s *Inspector) askFailed(ctx context.Context, pipe rdb.Commands, token bus.Token, heads []rdb.Reply[[]string]) (scores []rdb.Reply[float64]) {
+func (in *Inspector) askFailed(ctx context.Context, pipe rdb.Commands, token bus.Token, heads []rdb.Reply[[]string]) (scores []rdb.Reply[float64]) {
 	for _, head := range heads {
 		for _, packed := range head.Val() {
 			if job, err := wire.UnpackJob(packed); err == nil && len(job.Args) == 1 {
-				scores = append(scores, pipe.ZScore(ctx, s.keys.Failed(token), job.Args[0]))
+				scores = append(scores, pipe.ZScore(ctx, in.keys.Failed(token), job.Args[0]))
 			}
 		}
 	}
@@ -111,11 +111,11 @@ func (s *Inspector) askFailed(ctx context.Context, pipe rdb.Commands, token bus.
 }
 
 // countBlocked counts the lanes whose heads have failed, by token.
-func (s *Inspector) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
+func (in *Inspector) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
 	failed := make(map[bus.Token][]rdb.Reply[float64], len(heads))
-	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
+	err := in.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 		for token, lanes := range heads {
-			failed[token] = s.askFailed(ctx, pipe, token, lanes)
+			failed[token] = in.askFailed(ctx, pipe, token, lanes)
 		}
 	})
 	blocked := make(map[bus.Token]int, len(failed))

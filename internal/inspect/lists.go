@@ -26,9 +26,9 @@ const (
 // EachTopics calls a function with the topics of a page whose home this is, ordered by name, some
 // at a time. Those with a key that is not of its type, because something else has written to it,
 // are left out. Damaged are these keys. What changes meanwhile may be seen or not.
-func (s *Inspector) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
-	err = rdb.EachByName(ctx, s.redis, s.keys.Topics(), p, topicsPerTrip, s.redis.OwnName, func(some []rdb.NamedMember) (int, error) {
-		topics, unreadable, err := s.topics(ctx, some)
+func (in *Inspector) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
+	err = rdb.EachByName(ctx, in.redis, in.keys.Topics(), p, topicsPerTrip, in.redis.OwnName, func(some []rdb.NamedMember) (int, error) {
+		topics, unreadable, err := in.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {
 			return 0, err
@@ -38,15 +38,15 @@ func (s *Inspector) EachTopics(ctx context.Context, p Page, each func([]bus.Topi
 	return damaged, rdb.Wrap("list topics", err)
 }
 
-func (s *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics []bus.Topic, damaged []string, err error) {
+func (in *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics []bus.Topic, damaged []string, err error) {
 	hashes, names := make([]rdb.Reply[[]any], len(some)), make([]string, len(some))
 	var owners rdb.Reply[[]any]
-	err = s.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
 		for i, m := range some {
 			names[i] = m.Value
-			hashes[i] = pipe.HMGet(ctx, s.keys.Topic(bus.TopicName(m.Value)), "publisher", "counter")
+			hashes[i] = pipe.HMGet(ctx, in.keys.Topic(bus.TopicName(m.Value)), "publisher", "counter")
 		}
-		owners = pipe.HMGet(ctx, s.keys.Owners(), names...)
+		owners = pipe.HMGet(ctx, in.keys.Owners(), names...)
 	})
 	if err == nil { // this is everybody's
 		err = owners.Err()
@@ -74,23 +74,23 @@ func (s *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics 
 // their clients, some at a time. Several of one name are always on one page. Those with a key that
 // is not of its type, because something else has written to it, are left out. Damaged are these
 // keys; they show clients by name, never a token.
-func (s *Inspector) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
-	return s.eachSubscriber(ctx, s.keys.Subscribers(), p, each)
+func (in *Inspector) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
+	return in.eachSubscriber(ctx, in.keys.Subscribers(), p, each)
 }
 
 // eachSubscriber is [Inspector.EachSubscribers] for those in a set of tokens.
-func (s *Inspector) eachSubscriber(
+func (in *Inspector) eachSubscriber(
 	ctx context.Context, set string, p Page, each func([]bus.Subscriber) error,
 ) (damaged []string, err error) {
 	names := map[string]string{}
-	err = s.redis.EachPage(ctx, s.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(func(token, name string) { names[token] = name }))
+	err = in.redis.EachPage(ctx, in.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(func(token, name string) { names[token] = name }))
 	if err != nil {
 		return nil, rdb.Wrap("list subscribers", err)
 	}
-	search := &oldestSearch{stats: s, max: batchesSearched}
+	search := &oldestSearch{stats: in, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
-	err = rdb.EachByName(ctx, s.redis, set, p, subscribersPerTrip, nameOf, func(some []rdb.NamedMember) (int, error) {
-		subscribers, unreadable, err := s.subscribers(ctx, some)
+	err = rdb.EachByName(ctx, in.redis, set, p, subscribersPerTrip, nameOf, func(some []rdb.NamedMember) (int, error) {
+		subscribers, unreadable, err := in.subscribers(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err == nil {
 			err = search.fill(ctx, subscribers)
@@ -104,19 +104,19 @@ func (s *Inspector) eachSubscriber(
 }
 
 // subscribers reads some subscribers. One deleted in the meantime is left out.
-func (s *Inspector) subscribers(ctx context.Context, some []rdb.NamedMember) (found []bus.Subscriber, damaged []string, err error) {
+func (in *Inspector) subscribers(ctx context.Context, some []rdb.NamedMember) (found []bus.Subscriber, damaged []string, err error) {
 	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
 	sent := make([]rdb.Reply[string], len(some))
 	sizes := make([]rdb.Reply[int64], len(some))
 	var queued rdb.Reply[[]any]
-	err = s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
 		for i, m := range some {
 			tokens[i] = m.Value
-			hashes[i] = pipe.HGetAll(ctx, s.keys.Subscriber(bus.Token(m.Value)))
-			sent[i] = pipe.HGet(ctx, s.keys.Delivery(bus.Token(m.Value)), "events_sent")
-			sizes[i] = pipe.SCard(ctx, s.keys.SubscriberTopics(bus.Token(m.Value)))
+			hashes[i] = pipe.HGetAll(ctx, in.keys.Subscriber(bus.Token(m.Value)))
+			sent[i] = pipe.HGet(ctx, in.keys.Delivery(bus.Token(m.Value)), "events_sent")
+			sizes[i] = pipe.SCard(ctx, in.keys.SubscriberTopics(bus.Token(m.Value)))
 		}
-		queued = pipe.HMGet(ctx, s.keys.EventGauge(), tokens...)
+		queued = pipe.HMGet(ctx, in.keys.EventGauge(), tokens...)
 	})
 	if err == nil { // this is everybody's
 		err = queued.Err()
@@ -124,7 +124,7 @@ func (s *Inspector) subscribers(ctx context.Context, some []rdb.NamedMember) (fo
 	if err != nil {
 		return nil, nil, err
 	}
-	topics, err := s.topicsOf(ctx, tokens, sizes)
+	topics, err := in.topicsOf(ctx, tokens, sizes)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,19 +165,19 @@ func parseSubscriber(hash map[string]string, sent string) bus.Subscriber {
 
 // TopicsOf reads the topics of subscribers, ordered by name. Of one whose key is not of its type
 // there are none. It fails with [bus.ErrUnavailable].
-func (s *Inspector) TopicsOf(ctx context.Context, tokens []bus.Token) (map[bus.Token][]bus.TopicName, error) {
+func (in *Inspector) TopicsOf(ctx context.Context, tokens []bus.Token) (map[bus.Token][]bus.TopicName, error) {
 	found := make(map[bus.Token][]bus.TopicName, len(tokens))
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
 		names, sizes := make([]string, len(some)), make([]rdb.Reply[int64], len(some))
-		err := s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
+		err := in.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
 			for i, token := range some {
-				names[i], sizes[i] = string(token), pipe.SCard(ctx, s.keys.SubscriberTopics(token))
+				names[i], sizes[i] = string(token), pipe.SCard(ctx, in.keys.SubscriberTopics(token))
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
-		topics, err := s.topicsOf(ctx, names, sizes)
+		topics, err := in.topicsOf(ctx, names, sizes)
 		if err != nil {
 			return nil, err
 		}
@@ -189,14 +189,14 @@ func (s *Inspector) TopicsOf(ctx context.Context, tokens []bus.Token) (map[bus.T
 }
 
 // topicsOf reads the topics of subscribers, given how many they have.
-func (s *Inspector) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
+func (in *Inspector) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
 	topics := make([][]bus.TopicName, len(tokens))
 	for i := 0; i < len(tokens); {
 		cmds := map[int]rdb.PageReply{}
-		err := s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
+		err := in.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
 			for asked := int64(0); i < len(tokens) && asked < membersPerTrip; i++ {
 				if n := sizes[i].Val(); n > 0 {
-					cmds[i] = rdb.Page(ctx, pipe, s.keys.SubscriberTopics(bus.Token(tokens[i])), rdb.Set, 0)
+					cmds[i] = rdb.Page(ctx, pipe, in.keys.SubscriberTopics(bus.Token(tokens[i])), rdb.Set, 0)
 					asked += min(n, rdb.ElementsPerTrip)
 				}
 			}
@@ -205,7 +205,7 @@ func (s *Inspector) topicsOf(ctx context.Context, tokens []string, sizes []rdb.R
 			return nil, err
 		}
 		for at, cmd := range cmds {
-			if topics[at], err = s.topicNames(ctx, tokens[at], cmd); err != nil {
+			if topics[at], err = in.topicNames(ctx, tokens[at], cmd); err != nil {
 				return nil, err
 			}
 		}
@@ -215,7 +215,7 @@ func (s *Inspector) topicsOf(ctx context.Context, tokens []string, sizes []rdb.R
 
 // topicNames are the topics of a subscriber, of which the first have been asked for. The set may
 // have been replaced meanwhile by what is none.
-func (s *Inspector) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
+func (in *Inspector) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
 	if first.Err() != nil {
 		return nil, nil
 	}
@@ -227,7 +227,7 @@ func (s *Inspector) topicNames(ctx context.Context, token string, first rdb.Page
 	}
 	page, cursor := first.Val()
 	if _ = add(page); cursor != 0 {
-		err = s.redis.EachPage(ctx, s.keys.SubscriberTopics(bus.Token(token)), rdb.Set, cursor, add)
+		err = in.redis.EachPage(ctx, in.keys.SubscriberTopics(bus.Token(token)), rdb.Set, cursor, add)
 	}
 	if !rdb.Answered(err) {
 		return nil, rdb.Wrap("list subscribers", err)

@@ -13,22 +13,22 @@ import (
 // [Batch.NextAt] says. Their place among the scheduled jobs does not say it: a batch that waits
 // behind others stands there only in case it is not woken. It takes two round trips, and one more
 // for each subscriber with lanes, and fails with [bus.ErrUnavailable].
-func (i *Inspector) NextAt(ctx context.Context, heads map[bus.BatchID]Head, now time.Time) (map[bus.BatchID]time.Time, error) {
+func (in *Inspector) NextAt(ctx context.Context, heads map[bus.BatchID]Head, now time.Time) (map[bus.BatchID]time.Time, error) {
 	if len(heads) == 0 {
 		return nil, nil
 	}
-	queues, err := i.queues(ctx, heads)
+	queues, err := in.queues(ctx, heads)
 	if err != nil {
 		return nil, err
 	}
-	places, err := i.places(ctx, heads, queues)
+	places, err := in.places(ctx, heads, queues)
 	if err != nil {
 		return nil, err
 	}
 	replies, next := map[bus.BatchID]batchReplies{}, map[bus.BatchID]time.Time{}
-	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
 		for id, head := range heads {
-			replies[id] = i.ask(ctx, pipe, head.Token, id, places[id])
+			replies[id] = in.ask(ctx, pipe, head.Token, id, places[id])
 		}
 	})
 	if err != nil {
@@ -43,13 +43,13 @@ func (i *Inspector) NextAt(ctx context.Context, heads map[bus.BatchID]Head, now 
 }
 
 // queues reads the queues of the subscribers that some batches are of.
-func (i *Inspector) queues(ctx context.Context, heads map[bus.BatchID]Head) (map[bus.Token]subscriberQueue, error) {
+func (in *Inspector) queues(ctx context.Context, heads map[bus.BatchID]Head) (map[bus.Token]subscriberQueue, error) {
 	asked := map[bus.Token]queueReplies{}
-	err := i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
-		all := i.askWorkers(ctx, pipe)
+	err := in.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
+		all := in.askWorkers(ctx, pipe)
 		for _, head := range heads {
 			if _, is := asked[head.Token]; !is {
-				asked[head.Token] = i.askHolds(ctx, pipe, head.Token, all)
+				asked[head.Token] = in.askHolds(ctx, pipe, head.Token, all)
 			}
 		}
 	})
@@ -66,7 +66,7 @@ func (i *Inspector) queues(ctx context.Context, heads map[bus.BatchID]Head) (map
 }
 
 // places returns where batches stand in the lanes of their subscribers.
-func (i *Inspector) places(
+func (in *Inspector) places(
 	ctx context.Context, heads map[bus.BatchID]Head, queues map[bus.Token]subscriberQueue,
 ) (map[bus.BatchID]lanes.Place, error) {
 	of, places := map[bus.Token][]bus.BatchID{}, map[bus.BatchID]lanes.Place{}
@@ -74,7 +74,7 @@ func (i *Inspector) places(
 		of[head.Token] = append(of[head.Token], id)
 	}
 	for token, ids := range of {
-		found, err := queues[token].lanes.Places(ctx, i.redis, ids)
+		found, err := queues[token].lanes.Places(ctx, in.redis, ids)
 		if err != nil {
 			return nil, err
 		}

@@ -40,8 +40,8 @@ type batch struct {
 // FindOldest fills in when the oldest event of each backlog was received, as far as it is in the
 // 2,000 oldest batches. It adds what it learns of these to known, and so need not ask for that
 // again. It fails with [bus.ErrUnavailable], or when the index is not of its type.
-func (s *Inspector) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) error {
-	search := &oldestSearch{stats: s, max: snapshotSearches, known: known}
+func (in *Inspector) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) error {
+	search := &oldestSearch{stats: in, max: snapshotSearches, known: known}
 	return search.find(ctx, len(backlogs), func(i int) (bus.Token, int64, *time.Time) {
 		return backlogs[i].Token, backlogs[i].Events, &backlogs[i].OldestAt
 	})

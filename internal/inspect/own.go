@@ -19,16 +19,16 @@ type standing struct {
 	jobs, batches []rdb.Reply[[]string]
 }
 
-func (i *Inspector) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (s standing) {
+func (in *Inspector) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (s standing) {
 	for _, generation := range all {
 		for lane := range generation.Lanes {
-			s.jobs = append(s.jobs, pipe.ZRange(ctx, i.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, ownSearched))
+			s.jobs = append(s.jobs, pipe.ZRange(ctx, in.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, ownSearched))
 		}
 	}
 	for lane := range all.Last().Lanes {
-		s.batches = append(s.batches, pipe.SMembers(ctx, i.keys.CurrentOfLane(token, lane)))
+		s.batches = append(s.batches, pipe.SMembers(ctx, in.keys.CurrentOfLane(token, lane)))
 	}
-	s.batches = append(s.batches, pipe.ZRange(ctx, i.keys.Failed(token), 0, ownSearched))
+	s.batches = append(s.batches, pipe.ZRange(ctx, in.keys.Failed(token), 0, ownSearched))
 	return s
 }
 
@@ -55,18 +55,18 @@ type ownReplies struct {
 	standing        standing
 }
 
-func (i *Inspector) askOwn(ctx context.Context, pipe rdb.Commands, token bus.Token) ownReplies {
+func (in *Inspector) askOwn(ctx context.Context, pipe rdb.Commands, token bus.Token) ownReplies {
 	return ownReplies{
-		batches:  pipe.HGet(ctx, i.keys.BatchGauge(), string(token)),
-		events:   pipe.HGet(ctx, i.keys.EventGauge(), string(token)),
-		standing: i.askStanding(ctx, pipe, token, lanes.Default),
+		batches:  pipe.HGet(ctx, in.keys.BatchGauge(), string(token)),
+		events:   pipe.HGet(ctx, in.keys.EventGauge(), string(token)),
+		standing: in.askStanding(ctx, pipe, token, lanes.Default),
 	}
 }
 
 // own returns the index entries of all batches of a subscriber, in order, by where its own batches
 // stand: what that takes does not depend on what waits for others. It is not ok if not all of them
 // are found there, as when one is due and no worker has seen it.
-func (i *Inspector) own(
+func (in *Inspector) own(
 	ctx context.Context, token bus.Token, r ownReplies, options rdb.Reply[[]any],
 ) (all []rdb.Scored, ok bool, err error) {
 	// There are no fields where none is queued, but neither may there be where gauges were lost.
@@ -75,8 +75,8 @@ func (i *Inspector) own(
 		return nil, false, nil
 	}
 	if generations := lanes.Parse(options.Val()); !generations.IsDefault() {
-		err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
-			r.standing = i.askStanding(ctx, pipe, token, generations)
+		err = in.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
+			r.standing = in.askStanding(ctx, pipe, token, generations)
 		})
 		if err != nil {
 			return nil, false, err
@@ -84,9 +84,9 @@ func (i *Inspector) own(
 	}
 	ids := r.standing.ids()
 	scores := make([]rdb.Reply[float64], len(ids))
-	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
 		for at, id := range ids {
-			scores[at] = pipe.ZScore(ctx, i.keys.BatchesIndex(), id)
+			scores[at] = pipe.ZScore(ctx, in.keys.BatchesIndex(), id)
 		}
 	})
 	for at, id := range ids {

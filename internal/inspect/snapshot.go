@@ -67,33 +67,33 @@ const snapshotSearches = 2000
 
 // Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with
 // what waits. Until says which jobs are due soon.
-func (s *Inspector) Snapshot(ctx context.Context, until time.Time) (snapshot Snapshot, err error) {
-	if snapshot.Memory, err = s.Memory(ctx); err != nil {
+func (in *Inspector) Snapshot(ctx context.Context, until time.Time) (snapshot Snapshot, err error) {
+	if snapshot.Memory, err = in.Memory(ctx); err != nil {
 		return snapshot, err
 	}
-	if snapshot.Jobs, snapshot.Due, err = s.CountJobs(ctx, until); err != nil {
+	if snapshot.Jobs, snapshot.Due, err = in.CountJobs(ctx, until); err != nil {
 		return snapshot, err
 	}
-	replays, err := s.redis.SCard(ctx, s.keys.RunningReplays()).Result()
+	replays, err := in.redis.SCard(ctx, in.keys.RunningReplays()).Result()
 	if err != nil {
 		return snapshot, rdb.Wrap("count replays", err)
 	}
 	snapshot.RunningReplays = replays
-	if snapshot.Histories, err = s.histories(ctx); err != nil {
+	if snapshot.Histories, err = in.histories(ctx); err != nil {
 		return snapshot, err
 	}
-	if snapshot.Backlogs, snapshot.Damaged, err = s.Backlogs(ctx, &Conditions{}); err != nil {
+	if snapshot.Backlogs, snapshot.Damaged, err = in.Backlogs(ctx, &Conditions{}); err != nil {
 		return snapshot, err
 	}
-	if err := s.FindOldest(ctx, snapshot.Backlogs, nil); err != nil {
+	if err := in.FindOldest(ctx, snapshot.Backlogs, nil); err != nil {
 		return snapshot, err
 	}
-	return snapshot, s.addLanes(ctx, snapshot.Backlogs)
+	return snapshot, in.addLanes(ctx, snapshot.Backlogs)
 }
 
 // Memory asks Redis about its memory: nil where Redis does not report it.
-func (s *Inspector) Memory(ctx context.Context) (*rdb.Memory, error) {
-	memory, err := s.redis.Memory(ctx)
+func (in *Inspector) Memory(ctx context.Context) (*rdb.Memory, error) {
+	memory, err := in.redis.Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		return nil, nil
 	}
@@ -101,14 +101,14 @@ func (s *Inspector) Memory(ctx context.Context) (*rdb.Memory, error) {
 }
 
 // CountJobs counts the jobs of all queues, and the deliveries that are due now or until a time.
-func (s *Inspector) CountJobs(ctx context.Context, until time.Time) (jobs map[bus.Queue]JobCounts, due int64, err error) {
+func (in *Inspector) CountJobs(ctx context.Context, until time.Time) (jobs map[bus.Queue]JobCounts, due int64, err error) {
 	instant, scheduled := map[bus.Queue]rdb.Reply[int64]{}, map[bus.Queue]rdb.Reply[int64]{}
 	var soon rdb.Reply[int64]
-	err = s.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
+	err = in.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
 		for _, q := range bus.Queues {
-			instant[q], scheduled[q] = pipe.LLen(ctx, s.jobs.Instant(q)), pipe.ZCard(ctx, s.jobs.Scheduled(q))
+			instant[q], scheduled[q] = pipe.LLen(ctx, in.jobs.Instant(q)), pipe.ZCard(ctx, in.jobs.Scheduled(q))
 		}
-		soon = pipe.ZCount(ctx, s.jobs.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+		soon = pipe.ZCount(ctx, in.jobs.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
 	})
 	jobs = make(map[bus.Queue]JobCounts, len(bus.Queues))
 	for _, q := range bus.Queues {
@@ -119,13 +119,13 @@ func (s *Inspector) CountJobs(ctx context.Context, until time.Time) (jobs map[bu
 
 // Backlogs reads what waits for each subscriber, but for OldestAt and Lanes. Damaged is as in
 // [Snapshot]. What is known of how the deliveries go saves reading it again.
-func (s *Inspector) Backlogs(ctx context.Context, known *Conditions) (backlogs []Backlog, damaged []string, err error) {
+func (in *Inspector) Backlogs(ctx context.Context, known *Conditions) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
 	var events, batches, dead rdb.Reply[map[string]string]
-	err = s.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {
-		subscribed = pipe.SMembers(ctx, s.keys.Subscribers())
-		events, batches = pipe.HGetAll(ctx, s.keys.EventGauge()), pipe.HGetAll(ctx, s.keys.BatchGauge())
-		dead = pipe.HGetAll(ctx, s.keys.DeadLetterEvents())
+	err = in.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {
+		subscribed = pipe.SMembers(ctx, in.keys.Subscribers())
+		events, batches = pipe.HGetAll(ctx, in.keys.EventGauge()), pipe.HGetAll(ctx, in.keys.BatchGauge())
+		dead = pipe.HGetAll(ctx, in.keys.DeadLetterEvents())
 	})
 	if err != nil {
 		return nil, nil, err
@@ -140,7 +140,7 @@ func (s *Inspector) Backlogs(ctx context.Context, known *Conditions) (backlogs [
 		}
 	}
 	slices.Sort(tokens)
-	if err := s.readConditions(ctx, tokens, known); err != nil {
+	if err := in.readConditions(ctx, tokens, known); err != nil {
 		return nil, nil, err
 	}
 	backlogs = make([]Backlog, len(tokens))

@@ -15,7 +15,7 @@ import (
 
 // look reads batches of a subscriber, in order, given its queue. It leaves out those that are gone
 // or another's.
-func (i *Inspector) look(ctx context.Context, token bus.Token, asked queueReplies, ids []bus.BatchID, now time.Time) ([]Batch, error) {
+func (in *Inspector) look(ctx context.Context, token bus.Token, asked queueReplies, ids []bus.BatchID, now time.Time) ([]Batch, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -23,17 +23,17 @@ func (i *Inspector) look(ctx context.Context, token bus.Token, asked queueReplie
 	if err != nil {
 		return nil, err
 	}
-	places, err := queue.lanes.Places(ctx, i.redis, ids)
+	places, err := queue.lanes.Places(ctx, in.redis, ids)
 	if err != nil {
 		return nil, err
 	}
 	replies, lists := make([]batchReplies, len(ids)), make([]rdb.Reply[[]string], len(queue.workers))
-	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
 		for at, worker := range queue.workers {
-			lists[at] = pipe.LRange(ctx, i.jobs.Pending(bus.QueueMain, bus.WorkerID(worker)), 0, -1)
+			lists[at] = pipe.LRange(ctx, in.jobs.Pending(bus.QueueMain, bus.WorkerID(worker)), 0, -1)
 		}
 		for at, id := range ids {
-			replies[at] = i.ask(ctx, pipe, token, id, places[at])
+			replies[at] = in.ask(ctx, pipe, token, id, places[at])
 		}
 	})
 	if err != nil {
@@ -75,22 +75,22 @@ type queueReplies struct {
 	workers        rdb.Reply[[]string]
 }
 
-func (i *Inspector) askQueue(ctx context.Context, pipe rdb.Commands, token bus.Token) queueReplies {
-	return i.askHolds(ctx, pipe, token, i.askWorkers(ctx, pipe))
+func (in *Inspector) askQueue(ctx context.Context, pipe rdb.Commands, token bus.Token) queueReplies {
+	return in.askHolds(ctx, pipe, token, in.askWorkers(ctx, pipe))
 }
 
 // askWorkers asks for what is the same for all subscribers.
-func (i *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueReplies {
+func (in *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueReplies {
 	return queueReplies{
-		maxInFlight: pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch)),
-		workers:     pipe.SMembers(ctx, i.jobs.PendingIndex(bus.QueueMain)),
+		maxInFlight: pipe.HGet(ctx, in.jobs.MaxInFlight(), string(bus.JobBatch)),
+		workers:     pipe.SMembers(ctx, in.jobs.PendingIndex(bus.QueueMain)),
 	}
 }
 
 // askHolds asks for what holds up one subscriber, besides what was asked for all.
-func (i *Inspector) askHolds(ctx context.Context, pipe rdb.Commands, token bus.Token, all queueReplies) queueReplies {
-	all.times = pipe.HMGet(ctx, i.keys.Delivery(token), HoldFields...)
-	all.options = pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
+func (in *Inspector) askHolds(ctx context.Context, pipe rdb.Commands, token bus.Token, all queueReplies) queueReplies {
+	all.times = pipe.HMGet(ctx, in.keys.Delivery(token), HoldFields...)
+	all.options = pipe.HMGet(ctx, in.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
 	return all
 }
 
@@ -132,15 +132,15 @@ type batchReplies struct {
 	place     lanes.Place
 }
 
-func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID, p lanes.Place) batchReplies {
+func (in *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID, p lanes.Place) batchReplies {
 	job := packedJob(id)
 	return batchReplies{
-		header:    pipe.LRange(ctx, i.keys.Batch(id), 0, store.BatchHeader-1),
-		length:    pipe.LLen(ctx, i.keys.Batch(id)),
-		current:   pipe.SIsMember(ctx, i.keys.CurrentOfLane(token, p.Lane), string(id)),
-		scheduled: pipe.ZScore(ctx, i.jobs.Scheduled(bus.QueueMain), job),
-		turn:      pipe.ZRank(ctx, i.jobs.Lane(bus.JobBatch, p.Generation.Lane(token, p.Lane)), job),
-		replay:    pipe.HGet(ctx, i.keys.BatchState(id), "replay"),
+		header:    pipe.LRange(ctx, in.keys.Batch(id), 0, store.BatchHeader-1),
+		length:    pipe.LLen(ctx, in.keys.Batch(id)),
+		current:   pipe.SIsMember(ctx, in.keys.CurrentOfLane(token, p.Lane), string(id)),
+		scheduled: pipe.ZScore(ctx, in.jobs.Scheduled(bus.QueueMain), job),
+		turn:      pipe.ZRank(ctx, in.jobs.Lane(bus.JobBatch, p.Generation.Lane(token, p.Lane)), job),
+		replay:    pipe.HGet(ctx, in.keys.BatchState(id), "replay"),
 		place:     p,
 	}
 }

@@ -44,47 +44,47 @@ type laneReplies struct {
 	failed         rdb.Reply[[]string]
 }
 
-func (s *Inspector) askLanes(ctx context.Context, pipe rdb.Commands, token bus.Token, of lanes.Generation) (q laneReplies) {
+func (in *Inspector) askLanes(ctx context.Context, pipe rdb.Commands, token bus.Token, of lanes.Generation) (q laneReplies) {
 	for i := range of.Lanes {
-		name := s.jobs.Lane(bus.JobBatch, of.Lane(token, i))
+		name := in.jobs.Lane(bus.JobBatch, of.Lane(token, i))
 		q.lanes, q.lengths = append(q.lanes, name), append(q.lengths, pipe.ZCard(ctx, name))
 		q.heads = append(q.heads, pipe.ZRange(ctx, name, 0, 0))
-		q.current = append(q.current, pipe.SMembers(ctx, s.keys.CurrentOfLane(token, i)))
+		q.current = append(q.current, pipe.SMembers(ctx, in.keys.CurrentOfLane(token, i)))
 	}
-	q.failed = pipe.ZRange(ctx, s.keys.Failed(token), 0, failedSearched-1)
+	q.failed = pipe.ZRange(ctx, in.keys.Failed(token), 0, failedSearched-1)
 	return q
 }
 
 // readQueue reads how many lanes a failed batch holds up, and when the next delivery can begin, in
 // one round trip more if there are other lanes than the default one.
-func (s *Inspector) readQueue(ctx context.Context, d *Detail, r records, now time.Time) error {
+func (in *Inspector) readQueue(ctx context.Context, d *Detail, r records, now time.Time) error {
 	w, q, heads := waiting{batches: rdb.Integer(r.batches.Val(), 0)}, r.standing, r.standing.heads
 	if len(r.lanes) > 1 {
 		w.batches = r.lanes[0].Batches
 	}
 	isQueued, isStrict, isDefault := w.batches > 0, d.Options.Options.StrictOrder, r.lanes.IsDefault()
-	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
+	err := in.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		if isQueued && !isDefault {
-			q = s.askLanes(ctx, pipe, d.Token, r.lanes[0])
+			q = in.askLanes(ctx, pipe, d.Token, r.lanes[0])
 		}
 		if isStrict && !isDefault {
-			heads = s.askHeads(ctx, pipe, d.Token, r.lanes)
+			heads = in.askHeads(ctx, pipe, d.Token, r.lanes)
 		}
 	})
 	if err == nil && isQueued {
-		err = s.findWaiting(ctx, d.Token, r.lanes, q, &w)
+		err = in.findWaiting(ctx, d.Token, r.lanes, q, &w)
 	}
 	if err != nil {
 		return err
 	}
 	due, turns := make([]rdb.Reply[float64], len(w.comeUp)), make([]rdb.Reply[int64], len(w.comeUp))
 	var failed []rdb.Reply[float64]
-	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
+	err = in.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		for i, c := range w.comeUp {
-			due[i], turns[i] = pipe.ZScore(ctx, s.jobs.Scheduled(bus.QueueMain), c.job), pipe.ZRank(ctx, c.lane, c.job)
+			due[i], turns[i] = pipe.ZScore(ctx, in.jobs.Scheduled(bus.QueueMain), c.job), pipe.ZRank(ctx, c.lane, c.job)
 		}
 		if isStrict {
-			failed = s.askFailed(ctx, pipe, d.Token, heads)
+			failed = in.askFailed(ctx, pipe, d.Token, heads)
 		}
 	})
 	d.Blocked = countFound(failed)
@@ -95,7 +95,7 @@ func (s *Inspector) readQueue(ctx context.Context, d *Detail, r records, now tim
 }
 
 // findWaiting finds what a subscriber's batches wait for, given what stands in the oldest lanes.
-func (s *Inspector) findWaiting(ctx context.Context, token bus.Token, all lanes.Generations, q laneReplies, w *waiting) error {
+func (in *Inspector) findWaiting(ctx context.Context, token bus.Token, all lanes.Generations, q laneReplies, w *waiting) error {
 	w.all = len(q.failed.Val()) < failedSearched
 	for i, name := range q.lanes {
 		w.inLanes += q.lengths[i].Val()
@@ -112,9 +112,9 @@ func (s *Inspector) findWaiting(ctx context.Context, token bus.Token, all lanes.
 	for i, batch := range q.failed.Val() {
 		failed[i] = bus.BatchID(batch)
 	}
-	places, err := all.Places(ctx, s.redis, failed)
+	places, err := all.Places(ctx, in.redis, failed)
 	for i, place := range places {
-		lane := s.jobs.Lane(bus.JobBatch, place.Generation.Lane(token, place.Lane))
+		lane := in.jobs.Lane(bus.JobBatch, place.Generation.Lane(token, place.Lane))
 		w.add(candidate{jobOf(string(failed[i])), lane, place.Generation.Name == all[0].Name})
 	}
 	return err

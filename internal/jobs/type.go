@@ -95,8 +95,8 @@ type Type struct {
 	// Owner is the public name of the client that made it, and may change it; empty for root.
 	Owner                bus.ClientName
 	CreatedAt, UpdatedAt time.Time
-	// SkippedAt is the last time that the schedule skipped, and SkipReason why; zero if it has enqueued
-	// a job since.
+	// SkippedAt is the last time that the schedule skipped, and SkipReason why; zero if it has
+	// enqueued a job since.
 	SkippedAt  time.Time
 	SkipReason SkipReason
 }

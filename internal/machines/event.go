@@ -61,8 +61,8 @@ type Change struct {
 	// Hops is how many moves have set off one another, through topics, up to the change: 0 for that of
 	// a client.
 	Hops int
-	// Create says that the label is made if it does not exist, for the client By, empty for root, whose
-	// account is charged.
+	// Create says that the label is made if it does not exist, for the client By, empty for root,
+	// whose account is charged.
 	Create bool
 	By     bus.ClientName
 	// Patience is until when the change waits for the label to come to rest; zero if it does not.

@@ -50,8 +50,8 @@ type Attempt struct {
 	// Status is the response's; 0 if there was none.
 	Status int
 	// Body is the beginning of the response's body, as far as [Request].KeepBody asked for it, after
-	// gzip. BodyComplete is whether that is all of it. If it was asked for and is not, BodyErr says why
-	// in words that follow "the body": it is too long, broke off or cannot be decoded.
+	// gzip. BodyComplete is whether that is all of it. If it was asked for and is not, BodyErr says
+	// why in words that follow "the body": it is too long, broke off or cannot be decoded.
 	Body         []byte
 	BodyComplete bool
 	BodyErr      error

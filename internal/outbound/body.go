@@ -20,8 +20,8 @@ const (
 	maxBody = 256 << 10
 	// maxDrain bounds how much is read of what is not kept, in bytes.
 	maxDrain = 64 << 10
-	// bodyTimeout bounds how long the body may keep the caller, unless it is what is asked for, or that
-	// of a 207: that one says what was acknowledged. These have all of the attempt's time.
+	// bodyTimeout bounds how long the body may keep the caller, unless it is what is asked for, or
+	// that of a 207: that one says what was acknowledged. These have all of the attempt's time.
 	bodyTimeout = time.Second
 )
 

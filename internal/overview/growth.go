@@ -2,8 +2,8 @@ package overview
 
 // Growth is by how much the totals of the subscribers and topics of a bus have grown since a time.
 type Growth struct {
-	// Began is that time, in ms since the Unix epoch. Two that began at different times have nothing to
-	// do with each other.
+	// Began is that time, in ms since the Unix epoch. Two that began at different times have nothing
+	// to do with each other.
 	Began int64
 	Sent  int64
 	Counts

@@ -23,8 +23,8 @@ type Task struct {
 	Partition rdb.Number
 	// Payload is what the job is about, nil unless the job is of a [Kind].
 	Payload Payload
-	// Ahead are the tasks that follow in the lane of the task, and were taken with it: see [AheadKind].
-	// Each has a worker of its own.
+	// Ahead are the tasks that follow in the lane of the task, and were taken with it: see
+	// [AheadKind]. Each has a worker of its own.
 	Ahead []*Task
 	// packed is the job as it is stored: the same job may be written in several ways.
 	packed string

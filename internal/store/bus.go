@@ -11,7 +11,19 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Bus are all of a bus. They are safe for concurrent use.
+// Bus is the top over the stores of a bus: one, or one for each of its partitions. Which of them
+// has a datum is decided here:
+//
+//   - A topic has a home, where its events are published, and whatever is kept of them.
+//   - A subscriber is in the partition of its token, with all that is queued for it.
+//   - Tokens are in every partition.
+//   - A job type is in the partition of its name, with its jobs: package jobstores goes over these.
+//   - What there is once, such as counters, is in the first.
+//   - Lists are merged from all: package inspect.
+//
+// Each step of a change to several partitions can be repeated, and a crash between two of them
+// loses no event and leaves nothing that the next try does not end. On a bus without partitions
+// each call is one of its store. It is safe for concurrent use.
 type Bus struct {
 	partitions rdb.Partitions
 	all        []*Store

@@ -37,8 +37,8 @@ const DefaultPartitions = 12
 // begun, before their number, says that partitions are being made.
 const begun = "creating "
 
-// CreateBus makes a bus of so many partitions, from 1 to [rdb.MaxPartitions], which never changes. It
-// fails with [ErrBusExists], also if only partitions are there and not their number, or with
+// CreateBus makes a bus of so many partitions, from 1 to [rdb.MaxPartitions], which never changes.
+// It fails with [ErrBusExists], also if only partitions are there and not their number, or with
 // [bus.ErrUnavailable], and can be repeated after that, with the same number.
 func CreateBus(ctx context.Context, redis *rdb.Client, namespace string, count int) error {
 	key := Keys{namespace}.Partitions()
@@ -106,7 +106,8 @@ func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o Options
 	return NewBus(New(p, o)), nil
 }
 
-// OpenBus opens the stores of a bus with partitions. It fails with [ErrNoBus] or [bus.ErrUnavailable].
+// OpenBus opens the stores of a bus with partitions. It fails with [ErrNoBus] or
+// [bus.ErrUnavailable].
 func OpenBus(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
 	count, err := PartitionCount(ctx, redis, namespace)
 	if err != nil {
@@ -126,11 +127,11 @@ func openCounted(redis *rdb.Client, count int, namespace string, o Options) *Bus
 // awaitInterval is the pause between two looks for a bus.
 const awaitInterval = time.Second
 
-// AwaitBus is [OpenBus] once there is a bus, and a part of Redis answers that has one of its partitions.
-// Until then it says in the log what it waits for. If the node has lost their number that had it,
-// Await writes it again, as the partitions say it. Finder is another client of the same Redis,
-// which logs nothing: it asks for partitions that may not be there. Await fails when its context
-// ends.
+// AwaitBus is [OpenBus] once there is a bus, and a part of Redis answers that has one of its
+// partitions. Until then it says in the log what it waits for. If the node has lost their number
+// that had it, Await writes it again, as the partitions say it. Finder is another client of the
+// same Redis, which logs nothing: it asks for partitions that may not be there. Await fails when
+// its context ends.
 func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, o Options, log *slog.Logger) (*Bus, error) {
 	at := redis.At(Keys{namespace}.Partitions())
 	for told := false; ; {
@@ -171,7 +172,8 @@ func awaitedCount(ctx context.Context, at *rdb.Partition, finder *rdb.Client, na
 	return count, rdb.Wrap("write the number of partitions", at.SetNX(ctx, key, count, 0).Err())
 }
 
-// PartitionCount is how many partitions a bus has. It fails with [ErrNoBus] or [bus.ErrUnavailable].
+// PartitionCount is how many partitions a bus has. It fails with [ErrNoBus] or
+// [bus.ErrUnavailable].
 func PartitionCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
 	return readCount(ctx, redis.At(Keys{namespace}.Partitions()), namespace)
 }
@@ -202,8 +204,8 @@ const (
 	createTimeout = 10 * time.Second
 )
 
-// FindPartitionCount is [PartitionCount], for operators. If the node is away that has the number, or has lost it, it
-// takes it from the partitions, each of which says how many there are.
+// FindPartitionCount is [PartitionCount], for operators. If the node is away that has the number,
+// or has lost it, it takes it from the partitions, each of which says how many there are.
 func FindPartitionCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
 	looking, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()

@@ -1,6 +1,6 @@
-// Package store keeps the bus's data in Redis: topics, clients' tokens, subscribers and
-// batches. It makes no retry decision, speaks no HTTP, logs nothing and counts nothing. Package
-// stats, below, has what no publish and no delivery needs: lists, figures and counters.
+// Package store changes the bus's data in Redis: topics, clients' tokens, subscribers, batches and
+// what becomes of them, one step a script. It makes no retry decision, speaks no HTTP, logs nothing
+// and counts nothing. Package inspect has the reads that no publish and no delivery needs.
 //
 // keys.go is the key layout and lua/ has the atomic steps, one script each. A process may die
 // between any two round trips, so whatever must not be torn apart is one script. A full Redis

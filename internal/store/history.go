@@ -33,7 +33,12 @@ var historyRefusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "no history": ErrNoHistory,
 }
 
-// History are the histories of all topics in a store. It is safe for concurrent use.
+// History keeps what topics have received, for readers to come: the history of a topic, within
+// limits that its publisher sets. Off by default. A publish appends to it, in the same step that
+// queues its events: lua/lib/histories.lua. It is safe for concurrent use.
+//
+// An event has a position in its topic: 1 for the first that the topic ever received. Positions in
+// a history have no gaps.
 type History struct {
 	store *Store
 	redis *rdb.Partition
@@ -45,8 +50,8 @@ func NewHistory(st *Store) *History {
 	return &History{st, st.Partition(), Keys{Namespace: st.Partition().Namespace()}}
 }
 
-// HistoryLimits say how much a history keeps: the newest events, as many as all of the limits allow. 0 is
-// no limit; [NewHistoryLimits] makes what a history may have.
+// HistoryLimits say how much a history keeps: the newest events, as many as all of the limits
+// allow. 0 is no limit; [NewHistoryLimits] makes what a history may have.
 type HistoryLimits struct {
 	Events int64
 	// Age is how long ago an event may have been received, in whole ms.
@@ -144,8 +149,8 @@ type HistoryStatus struct {
 	Events, Bytes int64
 }
 
-// Get returns what the history of a topic keeps. It fails with [bus.ErrTopicUnknown], [ErrNoHistory] or
-// [bus.ErrUnavailable].
+// Get returns what the history of a topic keeps. It fails with [bus.ErrTopicUnknown],
+// [ErrNoHistory] or [bus.ErrUnavailable].
 func (h *History) Get(ctx context.Context, topic bus.TopicName) (s HistoryStatus, err error) {
 	if topic.Validate() != nil {
 		return s, bus.ErrTopicUnknown

@@ -291,7 +291,8 @@ func TestAHistoryBeginsAnewWhereItDoesNotFollow(t *testing.T) {
 	})
 }
 
-// TestDropOldestOfHistories has the histories of two topics, of which each has older events than the other.
+// TestDropOldestOfHistories has the histories of two topics, of which each has older events than
+// the other.
 func TestDropOldestOfHistories(t *testing.T) {
 	eachHistoryBench(t, func(t *testing.T, b *historyBench) {
 		ctx := t.Context()

@@ -18,8 +18,8 @@ func (k Keys) TokensUsed() string { return k.Namespace + "api_tokens:used" }
 // maxNoted is how many tokens one step notes.
 const maxNoted = 500
 
-// NoteTokensUsed notes when tokens were last used, unless a later time is noted, and forgets tokens that are
-// gone. It fails with [bus.ErrUnavailable].
+// NoteTokensUsed notes when tokens were last used, unless a later time is noted, and forgets tokens
+// that are gone. It fails with [bus.ErrUnavailable].
 func NoteTokensUsed(ctx context.Context, st *Store, used map[bus.Token]time.Time) error {
 	var args []any
 	for token, at := range used {
@@ -38,8 +38,8 @@ func noteTokensUsed(ctx context.Context, st *Store, args []any) error {
 	return rdb.Wrap("note the use of tokens", st.Partition().Run(ctx, scriptTokensUsed, args...).Err())
 }
 
-// TokensUsed returns when tokens were last used, as far as it is noted, which may be a minute late. It
-// fails with [bus.ErrUnavailable].
+// TokensUsed returns when tokens were last used, as far as it is noted, which may be a minute late.
+// It fails with [bus.ErrUnavailable].
 func TokensUsed(ctx context.Context, st *Store) (map[bus.Token]time.Time, error) {
 	noted, err := st.Partition().HGetAll(ctx, Keys{st.Partition().Namespace()}.TokensUsed()).Result()
 	if err != nil && !rdb.IsWrongType(err) {

@@ -22,7 +22,10 @@ var (
 // ErrLetterUnknown means that the subscriber has no such dead letter.
 var ErrLetterUnknown = errors.New("there is no such dead letter")
 
-// Letters are the dead letters of all subscribers in a store. It is safe for concurrent use.
+// Letters are the dead letters of all subscribers in a store: events that the bus does not deliver
+// any more, in one letter those that died together. The step that settles a delivery makes them:
+// lua/lib/letters.lua. They are listed, taken back to the queue, discarded, and removed if they are
+// too many or too old. It is safe for concurrent use.
 type Letters struct {
 	redis *rdb.Partition
 	keys  Keys

@@ -20,7 +20,8 @@ const (
 // subscribersPerTrip is how many subscribers one round trip of [Letters.Trim] looks at.
 const subscribersPerTrip = 50
 
-// DroppedLetters is how many letters were dropped, and how many events of each subscriber were in them.
+// DroppedLetters is how many letters were dropped, and how many events of each subscriber were in
+// them.
 type DroppedLetters struct {
 	Letters int
 	Events  map[bus.Token]int

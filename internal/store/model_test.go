@@ -46,9 +46,9 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
 				one.Register()
-				// In the third model workers differ in their settings, as while they are restarted with another.
-				// In the fourth nothing upsets the order. In the fifth some were refused. In the others one of
-				// several that wait is held, with what was taken ahead.
+				// In the third model workers differ in their settings, as while they are restarted with
+				// another. In the fourth nothing upsets the order. In the fifth some were refused. In the
+				// others one of several that wait is held, with what was taken ahead.
 				models := []func() *model{
 					func() *model { return newModel(1, one) }, func() *model { return newModel(2, two) },
 					func() *model { return newModel(2, one, two) }, func() *model { return newCalmModel(one) },

@@ -34,7 +34,22 @@ var (
 	scriptOutboxOpen    = newUnfenced("outbox_open")
 )
 
-// Relays are those that leave from, and arrive in, one partition. It is safe for concurrent use.
+// Relays carry events from the partition in which they were published to those with more
+// subscribers of their topic: they leave from one partition, or arrive in it. A publish is one step
+// in the topic's home, which also puts the events into an outbox for each of these partitions; a
+// job takes the head of an outbox, hands it to the partition in one step, and then removes it.
+// Nothing passes anything in an outbox, and a partition knows what it has got, so a crash between
+// two of these steps loses, repeats and reorders nothing. All that is put into an outbox is
+// counted, so a subscription knows where in it it starts: what was published before that is not for
+// it, though it arrives later.
+//
+//	home: publish -> relay:{NN}, job ["relay", ["NN"]]
+//	home: take     the head of the outbox gets a UID            (of the queue's acquire)
+//	home: confirm  replicas have that, if they must             (a step only then)
+//	NN:   put      its events, unless the UID is known
+//	home: unload   the head of the outbox goes                  (of the queue's retry)
+//
+// It is safe for concurrent use.
 type Relays struct {
 	redis *rdb.Partition
 	store *Store

@@ -21,11 +21,12 @@ func (k Keys) Outboxes(topic bus.TopicName) string { return k.Namespace + "relay
 // Outbox is a list of packed events, oldest first, on their way to the partition of a number.
 func (k Keys) Outbox(to rdb.Number) string { return k.Namespace + "relay:" + to.String() }
 
-// RelayTaken is a hash of the number of each partition to the head of its outbox that is being relayed:
-// a UID, how many events, and since when (ms), with spaces between.
+// RelayTaken is a hash of the number of each partition to the head of its outbox that is being
+// relayed: a UID, how many events, and since when (ms), with spaces between.
 func (k Keys) RelayTaken() string { return k.Namespace + "relay:taken" }
 
-// RelayCarried is a hash of the number of each partition to how many events have been carried there.
+// RelayCarried is a hash of the number of each partition to how many events have been carried
+// there.
 func (k Keys) RelayCarried() string { return k.Namespace + "relay:carried" }
 
 // RelayStarts is a hash of a topic and a subscriber here, with a space between, to where its

@@ -32,7 +32,8 @@ var (
 	ErrNothingToReplay = errors.New("the history has no events in this range")
 	// ErrReplayRunning means that another replay of the topic runs.
 	ErrReplayRunning = errors.New("a replay of this topic runs")
-	// ErrTooManyReplays means that [MaxReplaysKept] replays of the subscriber run or have events queued.
+	// ErrTooManyReplays means that [MaxReplaysKept] replays of the subscriber run or have events
+	// queued.
 	ErrTooManyReplays = errors.New("too many replays")
 	// ErrReplayUnknown means that the subscriber has no such replay.
 	ErrReplayUnknown = errors.New("there is no such replay")
@@ -44,14 +45,26 @@ var replayRefusals = map[string]error{
 }
 
 const (
-	// MaxReplaysKept is how many replays of a subscriber are kept, those that have ended included. Beyond
-	// that the oldest that was closed goes.
+	// MaxReplaysKept is how many replays of a subscriber are kept, those that have ended included.
+	// Beyond that the oldest that was closed goes.
 	MaxReplaysKept = 100
 	// keptFor is for how long a replay is kept after it was closed.
 	keptFor = 24 * time.Hour
 )
 
-// Replays are the replays of all subscribers in a store. It is safe for concurrent use.
+// Replays give subscribers events of a topic's history again. Other subscribers, the topic's
+// counter and its last event do not notice. It is safe for concurrent use.
+//
+//	start -> running -> done
+//	            |-----> cancelled    by the subscriber, or because it is not subscribed any more
+//	            '-----> failed       the history is gone
+//
+// The housekeeping copies a slice of the history at a time into the subscriber's queue, in batches
+// of their own, by a step that compares the replay's position with the one that the slice was read
+// for, and moves it: a crash between any two steps repeats nothing and skips nothing. How much of a
+// replay waits in the queue is never counted in a field, which deaths, drops and removals would
+// have to keep right: it is the sum over those of its batches that are still there. So the bus has
+// to look after a replay that has ended until they have gone: then it is closed.
 type Replays struct {
 	redis *rdb.Partition
 	keys  Keys
@@ -139,8 +152,8 @@ func (r ReplayRange) text() string {
 	return fmt.Sprint(r.From, since, r.To, until)
 }
 
-// ReplayIDFor is the ID of the replay that a client begins for a subscriber with an idempotency key:
-// always the same one, so that it begins once.
+// ReplayIDFor is the ID of the replay that a client begins for a subscriber with an idempotency
+// key: always the same one, so that it begins once.
 func ReplayIDFor(client bus.ClientName, token bus.Token, key string) bus.ReplayID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", client, token, key))
 	return bus.ReplayID(base32.StdEncoding.EncodeToString(sum[:])[:bus.UIDLen])
@@ -148,14 +161,15 @@ func ReplayIDFor(client bus.ClientName, token bus.Token, key string) bus.ReplayI
 
 // Start begins a replay of a topic's history to a subscriber that is subscribed to it. What is
 // published from now on is not of it. It fails with [bus.ErrTopicUnknown], [ErrNoHistory],
-// [ErrReplayNotSubscribed], [ErrNothingToReplay], [ErrReplayRunning], [ErrTooManyReplays] or [bus.ErrUnavailable].
+// [ErrReplayNotSubscribed], [ErrNothingToReplay], [ErrReplayRunning], [ErrTooManyReplays] or
+// [bus.ErrUnavailable].
 func (r *Replays) Start(ctx context.Context, token bus.Token, topic bus.TopicName, of ReplayRange, now time.Time) (Replay, error) {
 	return r.start(ctx, bus.NewReplayID(), token, topic, of, now)
 }
 
-// StartOnce is [Replays.Start] for an ID of [ReplayIDFor]. If there is a replay of this ID, it returns
-// that one and false, or fails with [bus.ErrIdempotencyKeyReused] if that was begun for another
-// topic or range.
+// StartOnce is [Replays.Start] for an ID of [ReplayIDFor]. If there is a replay of this ID, it
+// returns that one and false, or fails with [bus.ErrIdempotencyKeyReused] if that was begun for
+// another topic or range.
 func (r *Replays) StartOnce(ctx context.Context, id bus.ReplayID, token bus.Token, topic bus.TopicName, of ReplayRange, now time.Time) (begun Replay, isNew bool, err error) {
 	begun, err = r.start(ctx, id, token, topic, of, now)
 	if err == nil || errors.Is(err, bus.ErrUnavailable) {
@@ -253,7 +267,8 @@ func (r *Replays) read(ctx context.Context, what string, ids []string) (found []
 }
 
 // Cancel ends a replay of a subscriber: nothing more is copied, and what was copied is delivered.
-// It reports whether the replay ran until now. It fails with [ErrReplayUnknown] or [bus.ErrUnavailable].
+// It reports whether the replay ran until now. It fails with [ErrReplayUnknown] or
+// [bus.ErrUnavailable].
 func (r *Replays) Cancel(ctx context.Context, token bus.Token, id bus.ReplayID) (ran bool, err error) {
 	return r.end(ctx, token, id, ReplayCancelled, "")
 }

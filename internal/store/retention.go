@@ -20,7 +20,9 @@ const (
 	subscribersPerRetentionTrip = 20
 )
 
-// Retention drops batches of a store. It is safe for concurrent use.
+// Retention drops batches that their subscribers do not want to keep: those that are too old, and
+// the oldest of a subscriber with too many events. Those that come up meanwhile are dropped by the
+// step that takes them: lua/lib/slices.lua. It is safe for concurrent use.
 type Retention struct {
 	redis *rdb.Partition
 	keys  Keys

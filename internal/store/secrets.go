@@ -15,7 +15,9 @@ import (
 var scriptSecretsPut = newFenced("secrets_put")
 
 // Secrets are the signing secrets of all subscribers in a store, by the token that holds the
-// subscription: while that is being changed, the new one. It is safe for concurrent use.
+// subscription: while that is being changed, the new one. The rules of a subscriber's list are in
+// package signature; a delivery reads the list with the subscriber's options: options.go. It is
+// safe for concurrent use.
 type Secrets struct {
 	store *Store
 	redis *rdb.Partition
@@ -44,8 +46,8 @@ type SecretExistsError struct{ signature.Stored }
 func (e *SecretExistsError) Error() string { return "there is a secret " + e.ID }
 
 // Add gives a subscriber another secret. The others expire at a time, unless it is zero. It fails
-// with [bus.ErrNotSubscribed], an [SecretExistsError] if there is one of that ID, which stays as it is,
-// [bus.ErrTooManySecrets] or [bus.ErrUnavailable].
+// with [bus.ErrNotSubscribed], an [SecretExistsError] if there is one of that ID, which stays as it
+// is, [bus.ErrTooManySecrets] or [bus.ErrUnavailable].
 func (s *Secrets) Add(ctx context.Context, token bus.Token, secret signature.Stored, othersExpire, now time.Time) error {
 	return s.change(ctx, token, func(l signature.List) (signature.List, error) {
 		for _, there := range l.Current(now) {

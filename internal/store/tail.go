@@ -31,8 +31,13 @@ const (
 	callTimeout   = 2 * time.Second
 )
 
-// TailHub has all streams of a process. Those of one topic share a connection. It is safe for
-// concurrent use.
+// TailHub shows the events of topics while they are published. It is a view, not a delivery: events
+// may be missing, and it counts those that it knows of. It has all streams of a process, and one
+// connection for those of one topic. It is safe for concurrent use.
+//
+// While a topic has a stream, the plans have the UID of a channel of Redis for it, and a publish
+// tells that channel of its first events, in the step that stores them. Once no process listens any
+// more, that step ends it. So a topic without a stream costs nothing.
 type TailHub struct {
 	stores *Bus
 	log    *slog.Logger

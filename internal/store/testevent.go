@@ -19,9 +19,9 @@ const testEvent = `{"type":"noop","url":"https://routemaster.invalid/test","data
 // testEventRefusals are the script's words for why it changed nothing.
 var testEventRefusals = map[string]error{"not subscribed": bus.ErrNotSubscribed, "test waits": bus.ErrTestWaits}
 
-// QueueTestEvent queues a test event for a subscriber, of the first of its topics by name if it has any. It
-// returns its batch, which is tried once, also while the subscriber is paused. It fails with
-// [bus.ErrNotSubscribed], [bus.ErrTestWaits] or [bus.ErrUnavailable].
+// QueueTestEvent queues a test event for a subscriber, of the first of its topics by name if it has
+// any. It returns its batch, which is tried once, also while the subscriber is paused. It fails
+// with [bus.ErrNotSubscribed], [bus.ErrTestWaits] or [bus.ErrUnavailable].
 func QueueTestEvent(ctx context.Context, st *Store, token bus.Token, now time.Time) (bus.BatchID, error) {
 	holder, err := st.Holder(ctx, token)
 	if err != nil {

@@ -27,7 +27,8 @@ type Options struct {
 	Bus string
 	// Interval is the time from an answer to the next request.
 	Interval time.Duration
-	// Sort names a column, of one table or of several; empty is what is queued, and the rate of topics.
+	// Sort names a column, of one table or of several; empty is what is queued, and the rate of
+	// topics.
 	Sort string
 	// Filter is a regular expression that the names shown match, whatever the case, or a part of them.
 	Filter string

@@ -21,8 +21,8 @@ type Logins interface {
 
 // consoleLoginView is a link that logs in to the console.
 type consoleLoginView struct {
-	// URL is relative to the address of the bus, unless the console has an address of its own. The code
-	// is in its fragment, which browsers send to no server.
+	// URL is relative to the address of the bus, unless the console has an address of its own. The
+	// code is in its fragment, which browsers send to no server.
 	URL string `json:"url"`
 }
 

@@ -51,8 +51,8 @@ type shares struct {
 	// dominant is the owner that idle threads wait for; nil if none of them does.
 	dominant *owner
 	held     map[*queue.Task]hold
-	// asking is the number of calls under way that may take a task, and asksSlow of those that may take
-	// one of a slow owner.
+	// asking is the number of calls under way that may take a task, and asksSlow of those that may
+	// take one of a slow owner.
 	asking, asksSlow int
 	// quietUntil is until when no owner can be slow; zero if one may be now.
 	quietUntil time.Time

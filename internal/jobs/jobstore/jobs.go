@@ -194,7 +194,8 @@ func (s *Store) Confirm(ctx context.Context, name jobs.TypeName, id jobs.ID, wor
 func (s *Store) Fetch(
 	ctx context.Context, name jobs.TypeName, max int, now time.Time,
 ) (list []jobs.Job, expired int, err error) {
-	// Replicas need not confirm it: jobs that are taken but not returned would wait for their deadline.
+	// Replicas need not confirm it: jobs that are taken but not returned would wait for their
+	// deadline.
 	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now), string(s.client)).Change())
 	if err != nil {
 		return nil, 0, err
