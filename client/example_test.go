@@ -40,8 +40,9 @@ func ExampleClient_Publish() {
 		Topic: "widgets", Type: client.Update, URL: "https://warehouse.example/widgets/12", Data: json.RawMessage(`{"stock":3}`),
 	})
 	fmt.Println(err)
-	// Output: POST /topics/widgets
-	// {"type":"update","url":"https://warehouse.example/widgets/12","data":{"stock":3}} <nil>
+	// Output:
+	// POST /topics/widgets {"type":"update","url":"https://warehouse.example/widgets/12","data":{"stock":3}}
+	// <nil>
 }
 
 func ExampleClient_PublishAll() {
@@ -59,8 +60,8 @@ func ExampleClient_PublishAll() {
 		{Type: client.Delete, URL: "https://warehouse.example/widgets/12"},
 	}, client.WithIdempotencyKey("import-7-part-1"))
 	fmt.Println(err)
-	// Output: POST /topics/widgets
-	// [{"type":"create","url":"https://warehouse.example/widgets/13"},{"type":"delete","url":"https://warehouse.example/widgets/12"}]
+	// Output:
+	// POST /topics/widgets [{"type":"create","url":"https://warehouse.example/widgets/13"},{"type":"delete","url":"https://warehouse.example/widgets/12"}]
 	// <nil>
 }
 
@@ -139,7 +140,7 @@ func ExampleClient_Subscribe() {
 		Topics: []string{"widgets", "parcels"}, Callback: "https://shop.example/events", UUID: "a-secret-of-yours", Max: 50,
 	})
 	fmt.Println(err)
-	// Output: POST /subscription
-	// {"callback":"https://shop.example/events","max":50,"topics":["widgets","parcels"],"uuid":"a-secret-of-yours"}
+	// Output:
+	// POST /subscription {"callback":"https://shop.example/events","max":50,"topics":["widgets","parcels"],"uuid":"a-secret-of-yours"}
 	// <nil>
 }

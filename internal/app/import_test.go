@@ -28,7 +28,6 @@ var plan = []room{
 	{"clock", ""},
 	{"overview", "bus"},
 	{"format", ""},
-	{"jobs", "bus"},
 	{"machines/condition", "bus"},
 	{"machines", "bus machines/condition"},
 	{"machines/definition", "bus machines/condition machines"},
@@ -39,46 +38,44 @@ var plan = []room{
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
 	{"account", "bus rdb queue"},
-	{"jobs/jobstore", "bus jobs wire rdb queue fence account"},
 	{"machines/labelstore", "bus machines machines/definition rdb queue fence account"},
 	{"store", "bus signature wire rdb queue fence"},
-	{"doctor", "bus jobs machines wire rdb queue fence account jobs/jobstore machines/labelstore store"}, // off the hot path: only what rtm calls imports it
-	{"migrate", "bus wire rdb queue store"},                                                              // likewise
+	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"inspect", "bus wire rdb queue store"},
-	{"store/storetest", "bus wire rdb queue store doctor inspect"}, // its tests require what doctor examines
 	{"outbound", "bus"},
 	{"telemetry", "bus"},
-	{"overview/samples", "bus clock overview jobs machines rdb account store inspect telemetry"},
-	{"move", "bus overview format rdb fence jobs/jobstore machines/labelstore store overview/samples"}, // likewise
-	{"jobs/housekeeping", "bus jobs jobs/jobstore telemetry"},
+	{"jobs", "bus wire rdb queue fence account outbound telemetry"},
+	{"doctor", "bus machines wire rdb queue fence account machines/labelstore store jobs"}, // off the hot path: only what rtm calls imports it
+	{"store/storetest", "bus wire rdb queue store inspect doctor"},                         // its tests require what doctor examines
+	{"overview/samples", "bus clock overview machines rdb account store inspect telemetry jobs"},
+	{"move", "bus overview format rdb fence machines/labelstore store jobs overview/samples"}, // likewise
 	{"ingest", "bus wire rdb store telemetry"},
 	{"delivery", "bus signature wire queue store outbound telemetry"},
-	{"jobs/runner", "bus jobs queue jobs/jobstore outbound telemetry"},
 	{"machines/evaluation", "bus machines/condition machines outbound telemetry"},
 	{"machines/runner", "bus machines/condition machines queue machines/labelstore outbound telemetry machines/evaluation"},
 	{"machines/topics", "bus machines wire rdb queue fence account machines/labelstore store outbound telemetry ingest"},
-	{"machines/machinestest", "bus machines machines/definition rdb queue machines/labelstore doctor outbound telemetry machines/runner"},
+	{"machines/machinestest", "bus machines machines/definition rdb queue machines/labelstore outbound telemetry doctor machines/runner"},
 	{"activity", "rdb"},
 	{"maintenance", "bus wire rdb queue account store inspect telemetry"},
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
-	{"web", "bus overview jobs machines/condition machines machines/definition signature wire queue account jobs/jobstore machines/labelstore store inspect outbound telemetry ingest machines/evaluation machines/topics activity"},
-	{"web/webtest", "bus overview jobs rdb machines/labelstore store inspect store/storetest outbound telemetry overview/samples ingest web"},
+	{"web", "bus overview machines/condition machines machines/definition signature wire queue account machines/labelstore store inspect outbound telemetry jobs ingest machines/evaluation machines/topics activity"},
+	{"web/webtest", "bus overview rdb machines/labelstore store inspect outbound telemetry jobs store/storetest overview/samples ingest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity console/static web client"},
-	{"console/consoletest", "bus overview signature wire rdb store store/storetest outbound machines/machinestest web web/webtest console"},
+	{"console/consoletest", "bus overview signature wire rdb store outbound store/storetest machines/machinestest web web/webtest console"},
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "bus overview format client terminal"},
 	{"tail", "bus client selfsigned terminal"},
 	{"bench", "overview freeport rdb store overview/samples client selfsigned"}, // it measures from outside, and makes a bus on a cluster, and a history
-	{"app", "bus clock overview jobs machines machines/definition signature rdb queue account jobs/jobstore machines/labelstore store inspect outbound telemetry overview/samples jobs/housekeeping ingest delivery jobs/runner machines/runner machines/topics maintenance worker web console"},
+	{"app", "bus clock overview machines machines/definition signature rdb queue account machines/labelstore store inspect outbound telemetry jobs overview/samples ingest delivery machines/runner machines/topics maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "bus format jobs machines/condition machines machines/definition wire rdb store doctor migrate inspect telemetry move client terminal top tail bench app"},
+	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move client terminal top tail bench app"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those
@@ -100,7 +97,7 @@ var libraries = map[string]string{
 	"github.com/google/uuid":               "jobs",
 	"github.com/honeybadger-io/":           "telemetry/exceptions",
 	"github.com/joho/godotenv":             "app",
-	"github.com/netresearch/go-cron":       "jobs/schedule",
+	"github.com/netresearch/go-cron":       "jobs",
 	"github.com/klauspost/compress/":       "console web/rest",
 	"github.com/newrelic/":                 "telemetry/exceptions",
 	"github.com/prometheus/client_golang/": "telemetry",

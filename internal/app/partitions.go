@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs/housekeeping"
+	"routemaster/internal/jobs"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
@@ -46,7 +46,7 @@ type keepers []*maintenance.Maintenance
 
 // newKeepers makes them, with the archives of jobs to make room.
 func newKeepers(
-	c Config, all *store.Bus, queues []*queue.Queue, archives []*housekeeping.Archive, obs *observability, log *slog.Logger,
+	c Config, all *store.Bus, queues []*queue.Queue, archives []*jobs.Archive, obs *observability, log *slog.Logger,
 ) (k keepers) {
 	for i, st := range all.All() {
 		keeper := maintenance.New(all, st, queues[i], c.Memory, obs.recorder, log, c.clock.Now, archives[i])
@@ -63,7 +63,7 @@ func (k keepers) run(job func(*maintenance.Maintenance, context.Context, *queue.
 }
 
 // tickers are what has the housekeeping done in each partition, with that of jobs.
-func (k keepers) tickers(ofJobs []housekeeping.Task) (all []worker.Ticker) {
+func (k keepers) tickers(ofJobs []jobs.SpareTask) (all []worker.Ticker) {
 	for _, task := range ofJobs {
 		all = append(all, worker.Ticker(task))
 	}

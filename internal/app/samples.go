@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/inspect"
-	"routemaster/internal/jobs/housekeeping"
-	"routemaster/internal/jobs/jobstore/jobstores"
+	"routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
@@ -23,7 +22,7 @@ func sampled(c Config, all *store.Bus, labels *labelstores.Stores) samples.Confi
 	counters := inspect.Of(all.First()).ReadCounters
 	return samples.Config{
 		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
-		JobTypes: samples.JobTypes{Count: housekeeping.CountsOf(jobstores.New(all.Partitions())), Counters: counters},
+		JobTypes: samples.JobTypes{Count: jobs.CountsOf(jobs.NewBus(all.Partitions())), Counters: counters},
 		Machines: samples.Machines{Count: labels.CountAll, Counters: counters},
 	}
 }

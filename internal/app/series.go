@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs/housekeeping"
+	"routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/store"
@@ -15,7 +15,7 @@ import (
 // runSubscriberSeries begins the series of all subscribers, as soon as Redis says who they are and
 // every 10 s, until the context is done. Any process may be the first to lose events of one.
 func runSubscriberSeries(ctx context.Context, all *store.Bus, recorder *telemetry.Recorder) {
-	ticker := time.NewTicker(housekeeping.SeriesInterval)
+	ticker := time.NewTicker(jobs.SeriesInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		for _, st := range all.All() {

@@ -9,9 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
-	"routemaster/internal/jobs/housekeeping"
-	"routemaster/internal/jobs/jobstore/jobstores"
-	"routemaster/internal/jobs/runner"
+	"routemaster/internal/jobs"
 	labelrunner "routemaster/internal/machines/runner"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/maintenance"
@@ -75,18 +73,18 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	defer downstream.Close()
 	machineTopics := newTopics(c, all, labels, obs, log)
 	deliverer := newDeliverer(c, all, obs, client, machineTopics, log)
-	jobStores := jobstores.New(all.Partitions())
+	jobStores := jobs.NewBus(all.Partitions())
 	jobRunner := newRunner(c, jobStores, obs, client, downstream, log)
 	labelRunner := labelrunner.New(labels, labelrunner.Config{
 		Client: client, Tracer: obs.tracer, Recorder: obs.recorder,
 	}, log, c.clock.Now)
-	archives, jobTasks := housekeeping.TasksOf(jobStores, obs.recorder, log, c.clock.Now)
+	archives, jobTasks := jobs.SpareTasksOf(jobStores, obs.recorder, log, c.clock.Now)
 	keepers := newKeepers(c, all, queues, archives, obs, log)
-	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobType, Names: housekeeping.NamesOf(jobStores)})
+	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobType, Names: jobs.NamesOf(jobStores)})
 	keepers[0].Tidy(maintenance.Named{Tag: "machine", Names: labels.MachineNames})
 	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
-	}, log), log, c.clock.Now, housekeeping.GaugesOf(jobStores, c.clock.Now))
+	}, log), log, c.clock.Now, jobs.GaugesOf(jobStores, c.clock.Now))
 	var w *worker.Worker
 	heartbeat := newHeartbeat(c, all, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
@@ -114,7 +112,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labels, c.clock.Now).Tick},
 			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
-			{Interval: housekeeping.SeriesInterval, Work: machineSeries(labels, obs.recorder)},
+			{Interval: jobs.SeriesInterval, Work: machineSeries(labels, obs.recorder)},
 		}),
 		Stopping: func(busy map[bus.Queue]int64) {
 			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain],
@@ -172,11 +170,11 @@ func newDeliverer(
 
 // newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
 // and through downstream, which denies no address, to the operator's.
-func newRunner(c Config, store *jobstores.Stores, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *runner.Runner {
+func newRunner(c Config, store *jobs.Bus, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *jobs.Runner {
 	if c.JobThreads > 0 && c.DownstreamURL != "" && c.DownstreamAuth == "" {
 		log.Warn("DOWNSTREAM_WORKER_AUTH is not set: the service at DOWNSTREAM_URL cannot tell who calls it")
 	}
-	return runner.New(runner.Config{
+	return jobs.NewRunner(jobs.RunnerConfig{
 		Client: client, Downstream: downstream,
 		DownstreamURL: c.DownstreamURL,
 		Password:      c.DownstreamAuth,
@@ -189,7 +187,7 @@ func newRunner(c Config, store *jobstores.Stores, obs *observability, client, do
 // newPools makes the pools: for batches, for the housekeeping, for relays if there are several
 // partitions and, if wanted, for jobs and labels.
 func newPools(
-	c Config, queues []*queue.Queue, all *store.Bus, obs *observability, jobQueues []*queue.Queue, labelQueues []*queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
+	c Config, queues []*queue.Queue, all *store.Bus, obs *observability, jobQueues []*queue.Queue, labelQueues []*queue.Queue, deliverer *delivery.Deliverer, jobRunner *jobs.Runner,
 ) []worker.Pool {
 	pools := []worker.Pool{
 		{

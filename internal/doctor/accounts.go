@@ -11,7 +11,6 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
@@ -24,7 +23,7 @@ var accountsKey = account.Keys{}.Accounts()
 type accountExam struct {
 	*Examination
 	key    string
-	work   jobstore.Keys
+	work   jobs.Keys
 	labels labelstore.Keys
 	// off is by how much types keep more than they have said.
 	off map[string]int64
@@ -32,7 +31,7 @@ type accountExam struct {
 
 func newAccountExam(e *Examination) accountExam {
 	ns := e.Keys.Namespace
-	return accountExam{e, account.Keys{Namespace: ns}.Accounts(), jobstore.Keys{Namespace: ns}, labelstore.Keys{Namespace: ns}, map[string]int64{}}
+	return accountExam{e, account.Keys{Namespace: ns}.Accounts(), jobs.Keys{Namespace: ns}, labelstore.Keys{Namespace: ns}, map[string]int64{}}
 }
 
 // findAccounts looks for labels that are in no account, as they were made before there were
@@ -78,14 +77,14 @@ func makerOf(by string) bus.ClientName { return cmp.Or(bus.ClientName(by), machi
 func (x accountExam) doubtfulTypes() (doubtful []string) {
 	kept, counted := map[string]int64{}, map[string]bool{}
 	for id, r := range x.Records {
-		kept[r.Type] += jobstore.JobBytes + r.Noted
+		kept[r.Type] += jobs.JobBytes + r.Noted
 		if at := work.Data(jobs.ID(cmp.Or(r.Shared, id))); !counted[at] {
 			counted[at] = true
 			kept[r.Type] += x.Sizes[at]
 		}
 	}
 	for name, fields := range x.Each(work.Type("")) {
-		must := jobstore.TypeBytes + rdb.Integer(fields["schedule_data"], 0) + kept[name]
+		must := jobs.TypeBytes + rdb.Integer(fields["schedule_data"], 0) + kept[name]
 		if fields["kept"] != Figure(must) {
 			doubtful = append(doubtful, name)
 		}
@@ -154,7 +153,7 @@ func (x accountExam) checkType(ctx context.Context, name jobs.TypeName) (done bo
 		return true, ignored(err)
 	}
 	said := rdb.Text(before[1])
-	must := jobstore.TypeBytes + size + counted
+	must := jobs.TypeBytes + size + counted
 	if said == strconv.FormatInt(must, 10) {
 		return true, nil
 	}
@@ -208,7 +207,7 @@ func (x accountExam) sizeOfJobs(ctx context.Context, name jobs.TypeName) (bytes 
 				if len(r) != 3 || rdb.Text(r[0]) != string(name) {
 					continue
 				}
-				bytes += jobstore.JobBytes + rdb.Integer(rdb.Text(r[2]), 0)
+				bytes += jobs.JobBytes + rdb.Integer(rdb.Text(r[2]), 0)
 				if at := cmp.Or(rdb.Text(r[1]), id); !counted[at] {
 					counted[at] = true
 					data = append(data, pipe.StrLen(ctx, x.work.Data(jobs.ID(at))))

@@ -5,13 +5,12 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 )
 
 // checkWork looks again at jobs that have not ended, and whose entry was not found where it has to
 // be.
 func checkWork(ctx context.Context, e *Examination) error {
-	x := jobExam{e, jobstore.Keys{Namespace: e.Keys.Namespace}}
+	x := jobExam{e, jobs.Keys{Namespace: e.Keys.Namespace}}
 	open := func(yield func(string) bool) {
 		for id, r := range e.Records {
 			if isOpen(r) && !yield(EntryOf(id)) {

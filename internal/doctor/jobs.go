@@ -9,19 +9,18 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/rdb"
 )
 
 // jobExam is that of jobs. Its keys have the namespace.
 type jobExam struct {
 	*Examination
-	work jobstore.Keys
+	work jobs.Keys
 }
 
 // findJobs looks for what does not fit in types, records, lists, lanes and data.
 func findJobs(e *Examination) {
-	x := jobExam{e, jobstore.Keys{Namespace: e.Keys.Namespace}}
+	x := jobExam{e, jobs.Keys{Namespace: e.Keys.Namespace}}
 	x.findTypes()
 	x.findForeign()
 	for id, record := range e.Records {

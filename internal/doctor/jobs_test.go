@@ -14,7 +14,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -35,7 +34,7 @@ func entryOf(id jobs.ID) string { return doctor.EntryOf(string(id)) }
 
 // jobPatient is jobs in each of their states.
 type jobPatient struct {
-	*jobstore.Store
+	*jobs.Store
 	rdbtest.Raw
 	t         *testing.T
 	partition *rdb.Partition
@@ -44,7 +43,7 @@ type jobPatient struct {
 func newJobPatient(t *testing.T, server *rdbtest.Server, partition *rdb.Partition) *jobPatient {
 	ctx := t.Context()
 	require.NoError(t, server.Raw.FlushAll(ctx).Err())
-	p := &jobPatient{jobstore.New(partition), server.Raw, t, partition}
+	p := &jobPatient{jobs.NewStore(partition), server.Raw, t, partition}
 	for _, name := range []jobs.TypeName{"ship", "cron"} {
 		job := jobs.Type{
 			Name: name, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 2, URL: "https://shop.example/",
@@ -62,15 +61,15 @@ func newJobPatient(t *testing.T, server *rdbtest.Server, partition *rdb.Partitio
 	take := func(id jobs.ID, worker bus.WorkerID) *queue.Task {
 		taken, err := p.Queue().Acquire(ctx, bus.QueueJobs, worker, bus.Failing, startOfJobs)
 		require.NoError(t, err)
-		require.Equal(t, id, taken.Task.Payload.(*jobstore.Run).ID)
+		require.Equal(t, id, taken.Task.Payload.(*jobs.Run).ID)
 		return taken.Task
 	}
 	put(succeeded, 0)
-	_, err := p.Queue().Complete(ctx, take(succeeded, "ann"), queue.Result{Detail: jobstore.Outcome{Result: jobstore.Succeeded}}, startOfJobs)
+	_, err := p.Queue().Complete(ctx, take(succeeded, "ann"), queue.Result{Detail: jobs.Outcome{Result: jobs.RunSucceeded}}, startOfJobs)
 	require.NoError(t, err)
 	put(accepted, 0)
 	_, err = p.Queue().Complete(ctx, take(accepted, "ann"),
-		queue.Result{RetryAt: startOfJobs.Add(time.Minute), Detail: jobstore.Outcome{Result: jobstore.Accepted}}, startOfJobs)
+		queue.Result{RetryAt: startOfJobs.Add(time.Minute), Detail: jobs.Outcome{Result: jobs.RunAccepted}}, startOfJobs)
 	require.NoError(t, err)
 	put(handedOut, 0)
 	take(handedOut, "ann")
@@ -96,7 +95,7 @@ func (p *jobPatient) share() {
 		at := startOfJobs.Add(time.Duration(minutes+1) * time.Minute)
 		turn, err := p.EnqueueScheduled(ctx, schedules[0], at, startOfJobs)
 		require.NoError(p.t, err)
-		require.Equal(p.t, jobstore.Enqueued, turn)
+		require.Equal(p.t, jobs.Enqueued, turn)
 	}
 }
 
@@ -118,14 +117,14 @@ func jobKey(id jobs.ID) string { return "work:job:" + string(id) }
 const lane = "jobs:lane:job:ship"
 
 // keptByShip is what the type ship keeps, with its six jobs, in bytes.
-const keptByShip = jobstore.TypeBytes + 6*(jobstore.JobBytes+1)
+const keptByShip = jobs.TypeBytes + 6*(jobs.JobBytes+1)
 
 func shipKeeps(said, must int) string {
 	return fmt.Sprintf(`work:type:ship: says that it keeps "%d" bytes, must be %d [set right]`, said, must)
 }
 
 // keptByAll is what root keeps, with the type cron.
-const keptByAll = keptByShip + jobstore.TypeBytes
+const keptByAll = keptByShip + jobs.TypeBytes
 
 func rootKeepsOfJobs(said, must int) string { return accountOf("root", strconv.Itoa(said), must) }
 
@@ -153,7 +152,7 @@ var jobDamages = map[string]struct {
 		p.HSet(p.t.Context(), "work:type:ship", "owner", "alice")
 		return p.SAdd(p.t.Context(), "work:types:of:bob", "ship", "gone")
 	}, finds: []string{
-		accountOf("alice", "", keptByShip), rootKeepsOfJobs(keptByAll, jobstore.TypeBytes),
+		accountOf("alice", "", keptByShip), rootKeepsOfJobs(keptByAll, jobs.TypeBytes),
 		"work:type:ship: is not in work:types:of:alice [added there]",
 		"work:types:of:bob: lists gone, which is not the client's [removed]", "work:types:of:bob: lists ship, which is not the client's [removed]",
 	}},
@@ -168,7 +167,7 @@ var jobDamages = map[string]struct {
 		return p.HDel(p.t.Context(), "work:type:cron", "kept")
 	}, finds: []string{
 		accountOf("root", "", keptByAll),
-		fmt.Sprintf(`work:type:cron: says that it keeps "" bytes, must be %d [set right]`, jobstore.TypeBytes),
+		fmt.Sprintf(`work:type:cron: says that it keeps "" bytes, must be %d [set right]`, jobs.TypeBytes),
 		fmt.Sprintf(`work:type:ship: says that it keeps "" bytes, must be %d [set right]`, keptByShip),
 	}},
 	"accounts of nobody, and a wrong sum": {does: func(p *jobPatient) redis.Cmder {
@@ -233,9 +232,9 @@ var jobDamages = map[string]struct {
 		p.share()
 		return p.Del(p.t.Context(), "work:data:"+string(succeeded))
 	}, finds: []string{
-		rootKeepsOfJobs(keptByAll+3*jobstore.JobBytes+len("null"), keptByAll+3*jobstore.JobBytes+len("null")-1),
+		rootKeepsOfJobs(keptByAll+3*jobs.JobBytes+len("null"), keptByAll+3*jobs.JobBytes+len("null")-1),
 		jobKey(succeeded) + ": has no data []", jobKey(copied) + ": has no data []",
-		shipKeeps(keptByShip+jobstore.JobBytes, keptByShip+jobstore.JobBytes-1),
+		shipKeeps(keptByShip+jobs.JobBytes, keptByShip+jobs.JobBytes-1),
 	}, stays: true},
 	"a record that says nothing": {does: func(p *jobPatient) redis.Cmder {
 		return p.HSet(p.t.Context(), jobKey(later), "status", "lost")
@@ -247,10 +246,10 @@ var jobDamages = map[string]struct {
 	"a job of no type": {does: func(p *jobPatient) redis.Cmder {
 		return p.HSet(p.t.Context(), jobKey(cancelled), "type", "gone")
 	}, finds: []string{
-		rootKeepsOfJobs(keptByAll, keptByAll-jobstore.JobBytes-1),
+		rootKeepsOfJobs(keptByAll, keptByAll-jobs.JobBytes-1),
 		"work:archive:ship:cancelled: lists " + cancelled.String() + ", which is cancelled, of the type gone [removed]",
 		jobKey(cancelled) + ": is of the type gone, which is not there []",
-		shipKeeps(keptByShip, keptByShip-jobstore.JobBytes-1),
+		shipKeeps(keptByShip, keptByShip-jobs.JobBytes-1),
 	}, stays: true},
 	"a job in progress that does not count": {does: func(p *jobPatient) redis.Cmder {
 		p.ZRem(p.t.Context(), lane, entryOf(accepted))
@@ -335,7 +334,7 @@ func TestAnAccountThatChangesWhileItIsRepaired(t *testing.T) {
 				}
 			})
 			require.NoError(t, err)
-			more := jobstore.JobBytes + 1
+			more := jobs.JobBytes + 1
 			assert.Equal(t, []string{
 				fmt.Sprintf(`says that it keeps "%d" bytes, must be %d`, keptByShip-1000, keptByShip),
 				fmt.Sprintf(`says that root keeps "%d" bytes, must be %d`, keptByAll-1000+more, keptByAll+more),
@@ -355,7 +354,7 @@ func TestARepairedJobGoesOn(t *testing.T) {
 		require.Len(t, p.examine(true), 6)
 		taken, err := p.Queue().Acquire(ctx, bus.QueueJobs, "ben", bus.Failing, startOfJobs)
 		require.NoError(t, err)
-		assert.Equal(t, handedOut, taken.Task.Payload.(*jobstore.Run).ID, "its worker does not have it")
+		assert.Equal(t, handedOut, taken.Task.Payload.(*jobs.Run).ID, "its worker does not have it")
 		taken, err = p.Queue().Acquire(ctx, bus.QueueJobs, "eve", bus.Failing, startOfJobs)
 		require.NoError(t, err)
 		assert.Nil(t, taken.Task, "the limit of the type is kept")

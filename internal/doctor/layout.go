@@ -6,7 +6,7 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -14,7 +14,7 @@ import (
 
 // The other keys without a namespace.
 var (
-	work = jobstore.Keys{}
+	work = jobs.Keys{}
 	// labels are the keys of state machines.
 	labels = labelstore.Keys{}
 	relay  = store.Keys{}

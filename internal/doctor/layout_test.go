@@ -10,7 +10,6 @@ import (
 
 	"routemaster/internal/bus"
 	jobtypes "routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -45,7 +44,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		jobs.PendingIndex(bus.QueueMain): rdb.Set, jobs.Lane(bus.JobBatch, "x"): rdb.SortedSet,
 		jobs.MaxInFlight(): rdb.Hash, jobs.Workers(): rdb.Hash,
 	}
-	var work jobstore.Keys
+	var work jobtypes.Keys
 	ofJobs := map[string]rdb.Kind{
 		work.Types(): rdb.Set, work.TypesOf("x"): rdb.Set, work.Copies("x"): rdb.Set, work.Type("x"): rdb.Hash, work.Schedules(): rdb.Hash, work.Job("x"): rdb.Hash,
 		work.Data("x"): rdb.String, work.Open("x"): rdb.SortedSet, work.Archive("x", jobtypes.Failed): rdb.SortedSet,
@@ -66,8 +65,8 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	}
 	for file, want := range map[string]map[string]rdb.Kind{
 		"../store/keys.go": ofStore, "../queue/keys.go": ofQueue,
-		"../jobs/jobstore/keys.go": ofJobs, "../machines/labelstore/keys.go": ofLabels,
-		"../store/relays/keys.go": ofRelays,
+		"../jobs/keys.go": ofJobs, "../machines/labelstore/keys.go": ofLabels,
+		"../store/relays_keys.go": ofRelays,
 	} {
 		for key, kind := range want {
 			family, _ := FamilyOf(key)

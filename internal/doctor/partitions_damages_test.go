@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore/labelstores"
@@ -119,7 +119,7 @@ var relayDamages = []dividedDamage{
 		`01 relays:%[1]s: is of a topic of another partition []`,
 	}, stays: true},
 	{name: "a job type of another partition", does: func(p *dividedPatient) {
-		bytes := jobstore.TypeBytes
+		bytes := jobs.TypeBytes
 		p.All[2].HSet(p.ctx, p.key(2, "accounts"), "root", 2*bytes, "*", 2*bytes)
 		p.All[2].HSet(p.ctx, p.key(2, "work:type:"+p.TypeIn(0, 0)), "strategy", "at_least_once", "kept", bytes)
 		p.All[2].SAdd(p.ctx, p.key(2, "work:types"), p.TypeIn(0, 0))

@@ -10,7 +10,7 @@ const maxBackoff = 3600
 
 // Backoff is how long a job waits after a failed attempt: 2 s after the first, twice as long after
 // each other, at most an hour, less up to a fifth by chance, from 0 to below 1. Left is how many of
-// its type's attempts are left. It is as backoff of lua/lib/steps.lua in jobstore.
+// its type's attempts are left. It is as backoff of lua/lib/steps.lua.
 func Backoff(attempts, left int, chance float64) time.Duration {
 	failures := max(attempts-left, 1)
 	seconds := math.Min(math.Pow(2, float64(failures)), maxBackoff)

@@ -1,7 +1,4 @@
-// Package jobs is the vocabulary and the rules of jobs: work that exactly one service has to do,
-// and report on. It is pure. The rooms below it are: jobstore, the jobs in Redis and every step
-// that changes them; runner, which hands a job to its service; schedule, when the jobs of a type
-// with a schedule are due.
+// Package jobs is the job service: work that exactly one service has to do, and report on.
 //
 //	         enqueue          take, fetch
 //	(client) -------> queued -----------> in progress --> succeeded, failed, expired, cancelled
@@ -13,4 +10,9 @@
 // A job that was accepted by its service is in progress until the service reports on it, or its
 // deadline passes, which is a failed attempt. Nothing waits for it meanwhile: no thread, and no
 // connection.
+//
+// [Type] and [Job] are the vocabulary, with the rules of both. A [Store] has the jobs of a
+// partition, and every step that changes them, each one script; a [Bus] has all partitions'. A
+// [Runner] hands a job that a worker has taken to its service. [SpareTasksOf] is what jobs need
+// besides being done.
 package jobs

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs/schedule"
 )
 
 // The ids of refusals, which clients branch on.
@@ -105,7 +104,7 @@ func (t *Type) validateTimes() error {
 
 // NextTime returns the first time of the type's schedule after a time; zero if it has no schedule.
 func (t *Type) NextTime(after time.Time) time.Time {
-	times, err := schedule.Parse(t.Schedule, t.Timezone)
+	times, err := ParseSchedule(t.Schedule, t.Timezone)
 	if err != nil { // also if it has none
 		return time.Time{}
 	}
@@ -129,10 +128,10 @@ func (t *Type) validateSchedule() error {
 		return refuse(invalidParameter, "/schedule_data", "%s", bus.TooDeep)
 	}
 	const always = "* * * * *"
-	if _, err := schedule.Parse(always, t.Timezone); err != nil {
+	if _, err := ParseSchedule(always, t.Timezone); err != nil {
 		return refuse(invalidParameter, "/timezone", "%s", err)
 	}
-	if _, err := schedule.Parse(t.Schedule, t.Timezone); err != nil {
+	if _, err := ParseSchedule(t.Schedule, t.Timezone); err != nil {
 		return refuse(invalidParameter, "/schedule", "%s", err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/format"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
@@ -89,7 +89,7 @@ func (s *side) contents(ctx context.Context) (found []string, err error) {
 			counts["topics"] = pipe.SCard(ctx, k.Topics())
 			counts["subscribers"] = pipe.SCard(ctx, k.Subscribers())
 			counts["batches"] = pipe.ZCard(ctx, k.BatchesIndex())
-			counts["job types"] = pipe.SCard(ctx, jobstore.Keys{Namespace: p.Namespace()}.Types())
+			counts["job types"] = pipe.SCard(ctx, jobs.Keys{Namespace: p.Namespace()}.Types())
 			counts["definitions of state machines"] = pipe.HLen(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions())
 		})
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *side) requireMovable(ctx context.Context) error {
 		var outline rdb.Reply[[]any]
 		err := p.Pipelined(ctx, "look at the old bus", func(pipe rdb.Commands) {
 			rotations, migration = pipe.HKeys(ctx, k.Rotations()), pipe.Exists(ctx, k.Migration())
-			types = pipe.SMembers(ctx, jobstore.Keys{Namespace: p.Namespace()}.Types())
+			types = pipe.SMembers(ctx, jobs.Keys{Namespace: p.Namespace()}.Types())
 			outline = pipe.HMGet(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions(), "version", "outline")
 		})
 		if err != nil {

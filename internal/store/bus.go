@@ -17,7 +17,7 @@ import (
 //   - A topic has a home, where its events are published, and whatever is kept of them.
 //   - A subscriber is in the partition of its token, with all that is queued for it.
 //   - Tokens are in every partition.
-//   - A job type is in the partition of its name, with its jobs: package jobstores goes over these.
+//   - A job type is in the partition of its name, with its jobs: [jobs.Bus] goes over these.
 //   - What there is once, such as counters, is in the first.
 //   - Lists are merged from all: package inspect.
 //

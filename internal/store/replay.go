@@ -27,7 +27,8 @@ var (
 var (
 	// ErrReplayNotSubscribed means that the subscriber is not subscribed to the topic.
 	ErrReplayNotSubscribed = errors.New("not subscribed to the topic")
-
+	// ErrReplayNoHistory means that the topic keeps no history, of which there is no replay.
+	ErrReplayNoHistory = errors.New("there is no history to replay: the topic keeps none")
 	// ErrNothingToReplay means that the history has nothing in the range.
 	ErrNothingToReplay = errors.New("the history has no events in this range")
 	// ErrReplayRunning means that another replay of the topic runs.
@@ -160,7 +161,7 @@ func ReplayIDFor(client bus.ClientName, token bus.Token, key string) bus.ReplayI
 }
 
 // Start begins a replay of a topic's history to a subscriber that is subscribed to it. What is
-// published from now on is not of it. It fails with [bus.ErrTopicUnknown], [ErrNoHistory],
+// published from now on is not of it. It fails with [bus.ErrTopicUnknown], [ErrReplayNoHistory],
 // [ErrReplayNotSubscribed], [ErrNothingToReplay], [ErrReplayRunning], [ErrTooManyReplays] or
 // [bus.ErrUnavailable].
 func (r *Replays) Start(ctx context.Context, token bus.Token, topic bus.TopicName, of ReplayRange, now time.Time) (Replay, error) {
@@ -206,7 +207,7 @@ func (r *Replays) start(ctx context.Context, id bus.ReplayID, token bus.Token, t
 func (r *Replays) resolve(ctx context.Context, topic bus.TopicName, of ReplayRange) (from, to int64, err error) {
 	kept, err := r.historyOf(topic).Get(ctx, topic)
 	if errors.Is(err, ErrNoHistory) {
-		err = ErrNoHistory
+		err = ErrReplayNoHistory
 	}
 	if err != nil {
 		return 0, 0, err

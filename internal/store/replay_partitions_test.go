@@ -31,7 +31,7 @@ func TestAReplayOfATopicOfAnotherPartition(t *testing.T) {
 
 		require.NoError(t, store.NewHistory(p.Home(topic)).Delete(ctx, topic, ""))
 		_, err = replays.Start(ctx, token, topic, store.ReplayRange{From: 4}, p.Now())
-		require.ErrorIs(t, err, store.ErrNoHistory)
+		require.ErrorIs(t, err, store.ErrReplayNoHistory)
 		p.RequireNothingLeft()
 	})
 }

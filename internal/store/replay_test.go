@@ -170,7 +170,7 @@ func TestStartIsRefused(t *testing.T) {
 			return err
 		}
 		require.ErrorIs(t, start("things"), bus.ErrTopicUnknown)
-		require.ErrorIs(t, start("gadgets"), store.ErrNoHistory)
+		require.ErrorIs(t, start("gadgets"), store.ErrReplayNoHistory)
 		require.ErrorIs(t, start(replayWidgets), store.ErrReplayNotSubscribed)
 		b.AddSubscriber(replayAlice, time.Hour, 100, "gadgets", replayWidgets)
 		first := b.start(store.ReplayRange{From: 1})

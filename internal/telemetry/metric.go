@@ -28,7 +28,7 @@ type Metric struct {
 
 	kind    kind
 	buckets []float64
-	begins  []string // values of its only label that it has from the start
+	begins  []string // values of its last label whose series begin together
 	index   int      // among all metrics
 }
 
@@ -66,7 +66,8 @@ func (m *Metric) but(shown int) *Metric {
 	return m
 }
 
-// from has the series of some values of its only label be there from the start.
+// from has the series of some values of its last label begin together: with the first one that has
+// these values of the other labels, and from the start if it is the only one.
 func (m *Metric) from(values ...string) *Metric {
 	m.begins = values
 	return m
@@ -165,8 +166,12 @@ func newFamily(m *Metric, registry prometheus.Registerer) *family {
 	case isSummary:
 		f.observers = register.NewSummaryVec(prometheus.SummaryOpts{Namespace: Namespace, Name: m.Name, Help: m.Help}, shown)
 	}
+	// What is known from the start is 0 from the start.
 	if m.Shown == 0 {
-		f.make([maxLabels]string{}) // it is 0 from the start
+		f.make([maxLabels]string{})
+	}
+	if len(m.Labels) == 1 {
+		f.beginWith([maxLabels]string{})
 	}
 	return f
 }
@@ -183,13 +188,23 @@ func (f *family) of(values []string) *series {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s, ok = f.series[key]; !ok {
-		s = f.make(key)
-		if len(f.series) < maxSeries {
-			f.series[key] = s
-		}
+	if s, ok = f.series[key]; ok {
+		return s
 	}
+	s = f.make(key)
+	if len(f.series) < maxSeries {
+		f.series[key] = s
+	}
+	f.beginWith(key)
 	return s
+}
+
+// beginWith makes the series that begin together with one; the caller holds mu.
+func (f *family) beginWith(key [maxLabels]string) {
+	for _, value := range f.begins {
+		key[len(f.Labels)-1] = value
+		f.make(key)
+	}
 }
 
 // make makes a series; the caller holds mu.

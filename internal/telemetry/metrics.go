@@ -46,9 +46,9 @@ const (
 // Deliveries. Times are ms in counters of the bus, and squares of ms in delivery.time2.
 var (
 	Deliveries = counter("delivery.batches", "deliveries_total",
-		"Deliveries that ended, by subscriber and status.", Subscriber, "status")
+		"Deliveries that ended, by subscriber and status.", Subscriber, "status").from(Success, Failure)
 	DeliveredEvents = counter("delivery.events", "delivered_events_total",
-		"Events in deliveries that ended, by subscriber and status.", Subscriber, "status")
+		"Events in deliveries that ended, by subscriber and status.", Subscriber, "status").from(Success, Failure)
 	DeliveryDuration = histogram("delivery_duration_seconds",
 		"Duration of a delivery, by status.", durationBuckets, "status").from(Success, Failure)
 	DeliveryTime       = busCounter("delivery.time", Subscriber, "status")
@@ -137,11 +137,15 @@ var (
 	BusyThreads   = gauge("worker_threads_busy", "Threads of this process that run a job, by queue.", "queue").from(queues...)
 	HTTPRequests  = counter("", "http_requests_total",
 		"Requests to web, by the pattern of their route, method and class of status; none if the client left before.",
-		"route", "method", "status")
+		"route", "method", "status").from(StatusClasses[:]...)
 	HTTPDuration = histogram("http_request_duration_seconds",
 		"Time from the head of a request to the end of its answer, by the pattern of its route and method.",
 		prometheus.ExponentialBuckets(0.001, 4, 8), "route", "method")
 )
+
+// StatusClasses are the values of the status of [HTTPRequests], by the first digit of a status. The
+// first is for a request without an answer, because the client has left.
+var StatusClasses = [6]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 // Jobs of services. Their series begin with the first job of a type, but for those that are known
 // to be.

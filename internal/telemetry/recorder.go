@@ -22,9 +22,6 @@ func NewRecorder(registry prometheus.Registerer, st Store, log *slog.Logger) *Re
 	r := &Recorder{families: make([]*family, len(all)), counts: newCounts(st, log)}
 	for i, m := range all {
 		r.families[i] = newFamily(m, registry)
-		for _, value := range m.begins {
-			r.families[i].of([]string{value})
-		}
 	}
 	return r
 }

@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/activity"
 	"routemaster/internal/console"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
@@ -223,7 +223,7 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, account.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{}, store.Keys{}, store.Keys{},
+		store.Keys{}, queue.Keys{}, account.Keys{}, jobs.Keys{}, labelstore.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{},
 	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {

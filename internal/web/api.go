@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/inspect"
-	"routemaster/internal/jobs/jobstore/jobstores"
+	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -116,7 +116,7 @@ func New(
 		Service: service, config: config, stores: all, inspector: inspect.OfBus(all), ingest: in, tails: store.NewTailHub(all, log), metrics: metrics,
 		queues:     newQueueHandlers(config.Queues, service, all),
 		subscriber: newSubscriberHandlers(config.Subscriber, service, all),
-		jobs:       newJobHandlers(config.Jobs, service, jobstores.New(all.Partitions())),
+		jobs:       newJobHandlers(config.Jobs, service, jobs.NewBus(all.Partitions())),
 		machines:   newMachineHandlers(config.Machines, service, all),
 	}
 }

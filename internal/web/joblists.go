@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/web/rest"
 )
 
@@ -25,10 +24,10 @@ func (h *jobHandlers) getArchivedJobs(w http.ResponseWriter, r *http.Request) {
 // list responds with a page of jobs, which may have some statuses.
 func (h *jobHandlers) list(
 	w http.ResponseWriter, r *http.Request, statuses []jobs.Status,
-	read func(context.Context, jobstore.Filter) ([]jobs.Job, string, error),
+	read func(context.Context, jobs.Filter) ([]jobs.Job, string, error),
 ) {
 	q := rest.ReadQuery(r)
-	filter := jobstore.Filter{
+	filter := jobs.Filter{
 		Type: jobs.TypeName(q.Get("name")), Status: rest.Word(q, "status", statuses),
 		Before: q.Get("before"), Limit: int(q.Integer("limit", 1, maxJobsPage, maxJobsPage)),
 	}

@@ -9,8 +9,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
-	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/overview"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
@@ -34,7 +32,7 @@ type JobsConfig struct {
 type jobHandlers struct {
 	*rest.Service
 	config JobsConfig
-	stores *jobstores.Stores
+	stores *jobs.Bus
 	// pulls are those for types of each partition, by number.
 	pulls []*pulls
 	// waiting are the requests that wait for jobs, of types of all partitions.
@@ -42,7 +40,7 @@ type jobHandlers struct {
 }
 
 // newJobHandlers makes the handlers of an API. They read requests and respond by its service.
-func newJobHandlers(config JobsConfig, service *rest.Service, all *jobstores.Stores) *jobHandlers {
+func newJobHandlers(config JobsConfig, service *rest.Service, all *jobs.Bus) *jobHandlers {
 	all.Limits.Client = cmp.Or(config.Types.Client, all.Limits.Client)
 	all.Limits.Bus = cmp.Or(config.Types.Bus, all.Limits.Bus)
 	h := &jobHandlers{Service: service, config: config, stores: all, waiting: rest.NewPlaces(maxPulls, "jobs")}
@@ -56,7 +54,7 @@ func newJobHandlers(config JobsConfig, service *rest.Service, all *jobstores.Sto
 // others do not wait. Those for types of a partition wait there, so that one that is away holds up
 // no others.
 func (h *jobHandlers) Run(ctx context.Context) {
-	h.stores.Each(func(number int, st *jobstore.Store) error {
+	h.stores.Each(func(number int, st *jobs.Store) error {
 		waiter := st.NewPullWaiter(pollInterval)
 		defer waiter.Close()
 		h.pulls[number].run(ctx, waiter.Wait)
@@ -65,7 +63,7 @@ func (h *jobHandlers) Run(ctx context.Context) {
 }
 
 // of has all of a type, for what the caller asks for.
-func (h *jobHandlers) of(r *http.Request, name jobs.TypeName) *jobstore.Store {
+func (h *jobHandlers) of(r *http.Request, name jobs.TypeName) *jobs.Store {
 	return h.stores.Of(name).For(clientOf(r))
 }
 

@@ -18,9 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs/housekeeping"
-	"routemaster/internal/jobs/jobstore/jobstores"
-	"routemaster/internal/jobs/runner"
+	"routemaster/internal/jobs"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -41,7 +39,7 @@ type partedJobs struct {
 }
 
 func newPartedJobs(t *testing.T, all *store.Bus) *partedJobs {
-	p := &partedJobs{jobsAPI: &jobsAPI{webtest.On(t, all), jobstores.New(all.Partitions())}}
+	p := &partedJobs{jobsAPI: &jobsAPI{webtest.On(t, all), jobs.NewBus(all.Partitions())}}
 	bus := storetest.Partitions{All: all.Partitions()}
 	for number := range all.All() {
 		p.names = append(p.names, bus.TypeIn(rdb.Number(number), 0))
@@ -61,7 +59,7 @@ func (p *partedJobs) addTypes(members string) {
 // work runs a worker with the jobs of all partitions, until the test ends or it is stopped.
 func (p *partedJobs) work(all *store.Bus, downstream string) (stop func()) {
 	client := outbound.New(outbound.Config{ConnectTimeout: soon, Timeout: soon}, time.Now)
-	run := runner.New(runner.Config{Client: client, Downstream: client, DownstreamURL: downstream}, slog.New(slog.DiscardHandler), p.now)
+	run := jobs.NewRunner(jobs.RunnerConfig{Client: client, Downstream: client, DownstreamURL: downstream}, slog.New(slog.DiscardHandler), p.now)
 	var registries []*queue.Queue
 	for _, st := range all.All() {
 		registries = append(registries, storetest.NewQueue(st, 1))
@@ -163,7 +161,7 @@ func TestJobsOfSeveralPartitions(t *testing.T) {
 
 		// Schedules, and the end of what was archived.
 		ahead.Store(int64(2 * time.Minute))
-		_, tasks := housekeeping.TasksOf(p.jobs, nil, slog.New(slog.DiscardHandler), p.now)
+		_, tasks := jobs.SpareTasksOf(p.jobs, nil, slog.New(slog.DiscardHandler), p.now)
 		for _, task := range tasks {
 			require.NoError(t, task.Work(t.Context()))
 		}

@@ -3,7 +3,7 @@ package web_test
 import (
 	"testing"
 
-	"routemaster/internal/jobs/jobstore/jobstores"
+	"routemaster/internal/jobs"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
@@ -12,11 +12,11 @@ import (
 // jobsAPI is an API under test, with its jobs.
 type jobsAPI struct {
 	*webtest.API
-	jobs *jobstores.Stores
+	jobs *jobs.Bus
 }
 
 func newJobsAPI(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.Config)) jobsAPI {
 	t.Helper()
 	a := webtest.New(t, redis, adjust...)
-	return jobsAPI{a, jobstores.New(a.Partitions())}
+	return jobsAPI{a, jobs.NewBus(a.Partitions())}
 }

@@ -9,7 +9,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -27,11 +26,11 @@ func TestNoClientReadsTheStatusOfAPrivateAddress(t *testing.T) {
 			q, task := a.acquire("worker", start)
 			require.NotNil(t, task)
 			retryAt := start.Add(time.Second)
-			if task.Payload.(*jobstore.Run).Type == "pay" {
+			if task.Payload.(*jobs.Run).Type == "pay" {
 				retryAt = time.Time{}
 			}
-			_, err := q.Complete(t.Context(), task, queue.Result{RetryAt: retryAt, Detail: jobstore.Outcome{
-				Result: jobstore.Failed, Standing: bus.Proven, Reason: bus.HidingReason("the service did not take the job", "the service answered 418 I'm a teapot"),
+			_, err := q.Complete(t.Context(), task, queue.Result{RetryAt: retryAt, Detail: jobs.Outcome{
+				Result: jobs.RunFailed, Standing: bus.Proven, Reason: bus.HidingReason("the service did not take the job", "the service answered 418 I'm a teapot"),
 			}}, start)
 			require.NoError(t, err)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
@@ -19,7 +18,7 @@ import (
 func (a *jobsAPI) remove(after time.Duration) {
 	a.T.Helper()
 	a.Ahead += after
-	for _, err := range a.jobs.Each(func(_ int, st *jobstore.Store) error {
+	for _, err := range a.jobs.Each(func(_ int, st *jobs.Store) error {
 		_, err := st.Purge(a.T.Context(), start.Add(a.Ahead), func() bool { return true })
 		return err
 	}) {

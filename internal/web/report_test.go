@@ -11,7 +11,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -248,8 +247,8 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 		hidden := a.put("posted", 2)
 		q, task := a.acquire("worker", start.Add(a.Ahead))
 		require.NotNil(t, task)
-		_, err := q.Complete(t.Context(), task, queue.Result{Detail: jobstore.Outcome{
-			Result: jobstore.Failed, Reason: bus.HidingReason("not taken", "the service answered 500"), Status: 500, Excerpt: "a secret",
+		_, err := q.Complete(t.Context(), task, queue.Result{Detail: jobs.Outcome{
+			Result: jobs.RunFailed, Reason: bus.HidingReason("not taken", "the service answered 500"), Status: 500, Excerpt: "a secret",
 		}}, start.Add(a.Ahead))
 		require.NoError(t, err)
 		assert.Contains(t, a.require(200, "GET", hidden+"/attempts", ""), `"status":null,"error":"not taken","excerpt":null`)
@@ -259,7 +258,7 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 		q, task = a.acquire("worker", start.Add(a.Ahead))
 		require.NotNil(t, task)
 		a.Ahead += 2 * time.Second
-		_, err = q.Complete(t.Context(), task, queue.Result{Detail: jobstore.Outcome{Result: jobstore.Failed}}, start.Add(a.Ahead))
+		_, err = q.Complete(t.Context(), task, queue.Result{Detail: jobs.Outcome{Result: jobs.RunFailed}}, start.Add(a.Ahead))
 		require.NoError(t, err)
 		assert.Contains(t, a.require(200, "GET", silent+"/attempts", ""), `"ended_at":null,"duration":null,"outcome":"failed","status":null`)
 		assert.Contains(t, a.Do(rootKey, "GET", silent+"/attempts", "").Body, `"duration":2000,"outcome":"failed","status":null`)

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/clock"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
@@ -393,7 +392,7 @@ func TestChangesHoldForWorkersAtOnce(t *testing.T) {
 			if task == nil {
 				return ""
 			}
-			return task.Payload.(*jobstore.Run).Type
+			return task.Payload.(*jobs.Run).Type
 		}
 		put := func(name jobs.TypeName) {
 			_, err := a.jobs.Of(name).Enqueue(t.Context(), name, []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", time.Now())
@@ -472,7 +471,7 @@ func TestATypeShowsUntilWhenItIsHeld(t *testing.T) {
 		q, task := a.acquire("worker", start)
 		until := start.Truncate(time.Millisecond).Add(time.Minute)
 		_, err := q.Complete(t.Context(), task, queue.Result{
-			RetryAt: until, Detail: jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing},
+			RetryAt: until, Detail: jobs.Outcome{Result: jobs.RunHeld, Standing: bus.Failing},
 		}, start)
 		require.NoError(t, err)
 		require.NotNil(t, heldUntil())

@@ -13,8 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
-	"routemaster/internal/jobs/jobstore/jobstoretest"
+	"routemaster/internal/jobs/jobstest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
@@ -124,7 +123,7 @@ func deliveriesUnderAttack(t *testing.T, server *rdbtest.Server) attackCase {
 }
 
 func jobsUnderAttack(t *testing.T, server *rdbtest.Server) attackCase {
-	s := jobstoretest.NewShop(t, server, time.Now())
+	s := jobstest.NewShop(t, server, time.Now())
 	many := func(j *jobs.Type) { j.Concurrency = attackEntries }
 	s.Add("slow", many)
 	s.Add("quick", many)
@@ -136,9 +135,9 @@ func jobsUnderAttack(t *testing.T, server *rdbtest.Server) attackCase {
 			}
 		},
 		others: func() { s.Put("quick") },
-		slow:   func(p queue.Payload) bool { return p.(*jobstore.Run).Type == "slow" },
+		slow:   func(p queue.Payload) bool { return p.(*jobs.Run).Type == "slow" },
 		done: func(queue.Payload) queue.Result {
-			return queue.Result{Detail: jobstore.Outcome{Result: jobstore.Succeeded, Standing: bus.Proven}}
+			return queue.Result{Detail: jobs.Outcome{Result: jobs.RunSucceeded, Standing: bus.Proven}}
 		},
 	}
 }

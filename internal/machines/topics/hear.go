@@ -39,7 +39,7 @@ type heardEvent struct {
 // labelID names a label.
 type labelID struct {
 	machine machines.Name
-	label   machines.LabelName
+	name    machines.LabelName
 }
 
 // Hear takes a batch of events, as an endpoint would: it changes the labels that they are about.
@@ -142,17 +142,17 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 		if change.Hops, err = c.hopsOf(ctx, d, change.Event); err != nil {
 			return err
 		}
-		label, err := c.Labels.Of(id.machine, id.label).Change(ctx, id.machine, id.label, change, c.Now())
+		label, err := c.Labels.Of(id.machine, id.name).Change(ctx, id.machine, id.name, change, c.Now())
 		outcome, again := outcomeOf(label, err)
 		if again != nil {
 			return again
 		}
 		c.heard(id.machine, change.Event.Topic, outcome)
 		log := telemetry.Often(c.Log, string(id.machine)+" "+string(change.Event.Topic))
-		fields := []any{"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome}
+		fields := []any{"machine", id.machine, "label", id.name, "topic", change.Event.Topic, "outcome", outcome}
 		switch outcome {
 		case eventPaused:
-			again := bus.Command("label retry", string(id.machine), string(id.label)) + " has it go on"
+			again := bus.Command("label retry", string(id.machine), string(id.name)) + " has it go on"
 			log.Warn("paused a label, as machines set off one another through topics", append(fields, "hops", change.Hops, "hint", again)...)
 		case eventFull:
 			log.Warn("dropped an event, as the account is full of the client that has made its label, or would", append(fields, "error", err)...)

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/test/bustest"
 )
 
@@ -160,7 +159,7 @@ func (s *jobService) report(name, id string, attempt int) {
 }
 
 // jobs are all of the bus.
-func (c *chaos) jobs() *jobstores.Stores { return jobstores.New(c.stores.Partitions()) }
+func (c *chaos) jobs() *jobs.Bus { return jobs.NewBus(c.stores.Partitions()) }
 
 // openJobs is how many jobs have not ended.
 func (c *chaos) openJobs() (open int64) {

@@ -161,7 +161,7 @@ var problems = []struct {
 	{store.ErrReplayNotSubscribed, Problem{
 		Status: http.StatusConflict, Pointer: "/topic", Detail: "the client is not subscribed to the topic; only subscribers of a topic can have it replayed",
 	}},
-	{store.ErrNoHistory, Problem{
+	{store.ErrReplayNoHistory, Problem{
 		Status: http.StatusConflict, Pointer: "/topic", Detail: "the topic keeps no history; its publisher or the operator can have it keep one",
 	}},
 	{store.ErrNothingToReplay, Problem{

@@ -112,7 +112,8 @@ func (s *Service) observed(r *http.Request, info *requestInfo, span *telemetry.S
 		answered = http.StatusOK
 	}
 	route, method := cmp.Or(routeOf(r), noRoute), knownMethod(r.Method)
-	s.Recorder.Count(telemetry.HTTPRequests, 1, route, method, statusClasses[min(max(answered/100, 0), len(statusClasses)-1)])
+	class := telemetry.StatusClasses[min(max(answered/100, 0), len(telemetry.StatusClasses)-1)]
+	s.Recorder.Count(telemetry.HTTPRequests, 1, route, method, class)
 	s.Recorder.Took(telemetry.HTTPDuration, took, route, method)
 	s.Refusals.count(r, answered)
 	if span == nil && !s.Log.Enabled(r.Context(), slog.LevelDebug) {
@@ -173,10 +174,6 @@ func isVisible(text string, maxLen int) bool {
 
 // noRoute is the route of requests that match none: their paths may have secrets.
 const noRoute = "(none)"
-
-// statusClasses are the values of the label status, by the first digit of a status. Without an
-// answer, because the client has left, it is the first.
-var statusClasses = [6]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 // knownMethod returns a method of HTTP, or one for what clients have made up.
 func knownMethod(method string) string {
