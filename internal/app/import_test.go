@@ -38,29 +38,26 @@ var plan = []room{
 	{"queue", "bus wire rdb"},
 	{"fence", "bus rdb"},
 	{"account", "bus rdb queue"},
-	{"machines/labelstore", "bus machines machines/definition rdb queue fence account"},
 	{"store", "bus signature wire rdb queue fence"},
 	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"outbound", "bus"},
 	{"telemetry", "bus"},
 	{"jobs", "bus wire rdb queue fence account outbound telemetry"},
-	{"doctor", "bus machines wire rdb queue fence account machines/labelstore store jobs"}, // off the hot path: only what rtm calls imports it
-	{"store/storetest", "bus wire rdb queue store inspect doctor"},                         // its tests require what doctor examines
 	{"overview/samples", "bus clock overview machines rdb account store inspect telemetry jobs"},
-	{"move", "bus overview format rdb fence machines/labelstore store jobs overview/samples"}, // likewise
 	{"ingest", "bus wire rdb store telemetry"},
+	{"machines/engine", "bus machines/condition machines machines/definition wire rdb queue fence account store outbound telemetry ingest"},
+	{"doctor", "bus machines wire rdb queue fence account store jobs machines/engine"},    // off the hot path: only what rtm calls imports it
+	{"store/storetest", "bus wire rdb queue store inspect doctor"},                        // its tests require what doctor examines
+	{"move", "bus overview format rdb fence store jobs overview/samples machines/engine"}, // likewise
 	{"delivery", "bus signature wire queue store outbound telemetry"},
-	{"machines/evaluation", "bus machines/condition machines outbound telemetry"},
-	{"machines/runner", "bus machines/condition machines queue machines/labelstore outbound telemetry machines/evaluation"},
-	{"machines/topics", "bus machines wire rdb queue fence account machines/labelstore store outbound telemetry ingest"},
-	{"machines/machinestest", "bus machines machines/definition rdb queue machines/labelstore outbound telemetry doctor machines/runner"},
+	{"machines/machinestest", "bus machines machines/definition rdb queue outbound telemetry machines/engine doctor"},
 	{"activity", "rdb"},
 	{"maintenance", "bus wire rdb queue account store inspect telemetry"},
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
-	{"web", "bus overview machines/condition machines machines/definition signature wire queue account machines/labelstore store inspect outbound telemetry jobs ingest machines/evaluation machines/topics activity"},
-	{"web/webtest", "bus overview rdb machines/labelstore store inspect outbound telemetry jobs store/storetest overview/samples ingest web"},
+	{"web", "bus overview machines/condition machines machines/definition signature wire queue account store inspect outbound telemetry jobs ingest machines/engine activity"},
+	{"web/webtest", "bus overview rdb store inspect outbound telemetry jobs overview/samples ingest machines/engine store/storetest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb activity console/static web client"},
 	{"console/consoletest", "bus overview signature wire rdb store outbound store/storetest machines/machinestest web web/webtest console"},
@@ -69,7 +66,7 @@ var plan = []room{
 	{"top", "bus overview format client terminal"},
 	{"tail", "bus client selfsigned terminal"},
 	{"bench", "overview freeport rdb store overview/samples client selfsigned"}, // it measures from outside, and makes a bus on a cluster, and a history
-	{"app", "bus clock overview machines machines/definition signature rdb queue account machines/labelstore store inspect outbound telemetry jobs overview/samples ingest delivery machines/runner machines/topics maintenance worker web console"},
+	{"app", "bus clock overview machines machines/definition signature rdb queue account store inspect outbound telemetry jobs overview/samples ingest machines/engine delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
@@ -108,7 +105,7 @@ var libraries = map[string]string{
 	"go.opentelemetry.io/":                 "telemetry",
 	"go.yaml.in/yaml/":                     "machines/definition cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
-	"golang.org/x/sync/":                   "store inspect machines/topics bench cmd/rtm",
+	"golang.org/x/sync/":                   "store inspect machines/engine bench cmd/rtm",
 	"golang.org/x/sys/":                    "outbound tail",
 	"golang.org/x/term":                    "terminal",
 	"golang.org/x/time/":                   "web/rest",

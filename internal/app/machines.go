@@ -12,8 +12,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/labelstore/labelstores"
-	"routemaster/internal/machines/topics"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
@@ -53,7 +52,7 @@ func loadMachines(names []string, log *slog.Logger) (*machines.Definitions, erro
 }
 
 // applyMachines replaces the definitions as soon as Redis is available.
-func applyMachines(ctx context.Context, client *topics.Client, next *machines.Definitions, log *slog.Logger) {
+func applyMachines(ctx context.Context, client *engine.Client, next *machines.Definitions, log *slog.Logger) {
 	retryUntilAccepted(ctx, func(ctx context.Context) error {
 		version, err := client.Apply(ctx, next, nil)
 		switch {
@@ -70,8 +69,8 @@ func applyMachines(ctx context.Context, client *topics.Client, next *machines.De
 
 // newLabelStores makes the machines and labels of a bus. A process makes them once, so that it
 // reads their definitions once.
-func newLabelStores(all *store.Bus) *labelstores.Stores {
-	labels := labelstores.New(all.Partitions())
+func newLabelStores(all *store.Bus) *engine.Bus {
+	labels := engine.NewBus(all.Partitions())
 	for _, st := range labels.All() {
 		st.Trace = telemetry.Traceparent
 	}
@@ -79,8 +78,8 @@ func newLabelStores(all *store.Bus) *labelstores.Stores {
 }
 
 // newTopics makes the machines' client of the bus.
-func newTopics(c Config, all *store.Bus, labels *labelstores.Stores, obs *observability, log *slog.Logger) *topics.Client {
-	return topics.New(topics.Config{
+func newTopics(c Config, all *store.Bus, labels *engine.Bus, obs *observability, log *slog.Logger) *engine.Client {
+	return engine.NewClient(engine.ClientConfig{
 		Stores: all, Labels: labels, Recorder: obs.recorder, Log: log, Now: c.clock.Now,
 		Ingest: ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer, Now: c.clock.Now}),
 	})

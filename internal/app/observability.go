@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -71,7 +71,7 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 
 // start has it observe the bus, flush the counters and watch for a loss of data, until it is
 // stopped.
-func (o *observability) start(c Config, all *store.Bus, labels *labelstores.Stores) {
+func (o *observability) start(c Config, all *store.Bus, labels *engine.Bus) {
 	o.scraper.Open(sampled(c, all, labels), c.clock.Now)
 	o.metrics.AddGauge("clock_ahead_seconds",
 		"How far the clock of this process's host is ahead of Redis' clock, as measured last; negative if it is behind.",

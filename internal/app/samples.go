@@ -8,7 +8,7 @@ import (
 
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
@@ -18,7 +18,7 @@ import (
 )
 
 // sampled is the bus of which samples are taken, and which a scrape reads.
-func sampled(c Config, all *store.Bus, labels *labelstores.Stores) samples.Config {
+func sampled(c Config, all *store.Bus, labels *engine.Bus) samples.Config {
 	counters := inspect.Of(all.First()).ReadCounters
 	return samples.Config{
 		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
@@ -28,7 +28,7 @@ func sampled(c Config, all *store.Bus, labels *labelstores.Stores) samples.Confi
 }
 
 // newCollector makes what takes samples of the bus.
-func newCollector(c Config, all *store.Bus, labels *labelstores.Stores) *samples.Collector {
+func newCollector(c Config, all *store.Bus, labels *engine.Bus) *samples.Collector {
 	return samples.NewCollector(sampled(c, all, labels), c.clock.Now)
 }
 
@@ -69,7 +69,7 @@ func runSamples(ctx context.Context, run func(context.Context), reporter *except
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.
-func historyTickers(c Config, all *store.Bus, labels *labelstores.Stores) []worker.Ticker {
+func historyTickers(c Config, all *store.Bus, labels *engine.Bus) []worker.Ticker {
 	if c.Console == "off" {
 		return nil
 	}

@@ -6,8 +6,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore/labelstores"
-	"routemaster/internal/machines/topics"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
@@ -43,14 +42,14 @@ func beginSeries(recorder *telemetry.Recorder, subscriber string) {
 }
 
 // machineSeries returns a function that begins the series of all machines. Each worker calls it.
-func machineSeries(labels *labelstores.Stores, recorder *telemetry.Recorder) func(context.Context) error {
+func machineSeries(labels *engine.Bus, recorder *telemetry.Recorder) func(context.Context) error {
 	return func(ctx context.Context) error {
 		definitions, err := labels.Definitions(ctx)
 		if err != nil {
 			return err
 		}
 		for _, m := range definitions.Machines {
-			topics.BeginSeries(recorder, m)
+			engine.BeginSeries(recorder, m)
 		}
 		return nil
 	}

@@ -10,8 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/jobs"
-	labelrunner "routemaster/internal/machines/runner"
-	"routemaster/internal/machines/topics"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/outbound"
 	"routemaster/internal/overview"
@@ -75,7 +74,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	deliverer := newDeliverer(c, all, obs, client, machineTopics, log)
 	jobStores := jobs.NewBus(all.Partitions())
 	jobRunner := newRunner(c, jobStores, obs, client, downstream, log)
-	labelRunner := labelrunner.New(labels, labelrunner.Config{
+	labelRunner := engine.NewRunner(labels, engine.RunnerConfig{
 		Client: client, Tracer: obs.tracer, Recorder: obs.recorder,
 	}, log, c.clock.Now)
 	archives, jobTasks := jobs.SpareTasksOf(jobStores, obs.recorder, log, c.clock.Now)
@@ -110,8 +109,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: c.MonitorInterval, Work: keepers[0].Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
-			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labels, c.clock.Now).Tick},
-			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
+			{Interval: engine.TenderInterval, Work: engine.NewTender(labels, c.clock.Now).Tick},
+			{Interval: engine.TidyInterval, Work: machineTopics.Tidy},
 			{Interval: jobs.SeriesInterval, Work: machineSeries(labels, obs.recorder)},
 		}),
 		Stopping: func(busy map[bus.Queue]int64) {
@@ -150,11 +149,11 @@ func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
 
 // newDeliverer makes what delivers batches: those of the machines to them.
 func newDeliverer(
-	c Config, all *store.Bus, obs *observability, client *outbound.Client, machines *topics.Client, log *slog.Logger,
+	c Config, all *store.Bus, obs *observability, client *outbound.Client, machines *engine.Client, log *slog.Logger,
 ) *delivery.Deliverer {
 	return delivery.New(delivery.Config{
 		Client:   client,
-		Local:    map[string]func(context.Context, outbound.Request) outbound.Attempt{topics.Callback: machines.Hear},
+		Local:    map[string]func(context.Context, outbound.Request) outbound.Attempt{engine.Callback: machines.Hear},
 		Policy:   delivery.Policy{HealRate: c.HealRate, DamageRate: c.DamageRate, MaxBackoff: c.MaxBackoff},
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/rdb"
 )
 
@@ -24,14 +24,14 @@ type accountExam struct {
 	*Examination
 	key    string
 	work   jobs.Keys
-	labels labelstore.Keys
+	labels engine.Keys
 	// off is by how much types keep more than they have said.
 	off map[string]int64
 }
 
 func newAccountExam(e *Examination) accountExam {
 	ns := e.Keys.Namespace
-	return accountExam{e, account.Keys{Namespace: ns}.Accounts(), jobs.Keys{Namespace: ns}, labelstore.Keys{Namespace: ns}, map[string]int64{}}
+	return accountExam{e, account.Keys{Namespace: ns}.Accounts(), jobs.Keys{Namespace: ns}, engine.Keys{Namespace: ns}, map[string]int64{}}
 }
 
 // findAccounts looks for labels that are in no account, as they were made before there were
@@ -101,7 +101,7 @@ func (x accountExam) fit() bool {
 	}
 	for id, label := range x.Labels {
 		if label.There && !label.Deleted {
-			must[makerOf(label.By)] += labelstore.SizeOf(x.Sizes[MetadataPrefix+id], label.Moves)
+			must[makerOf(label.By)] += engine.SizeOf(x.Sizes[MetadataPrefix+id], label.Moves)
 		}
 	}
 	addExpiring(x.Elements[accountsKey], must)
@@ -328,7 +328,7 @@ func (x accountExam) sumSome(ctx context.Context, machine machines.Name, names [
 	})
 	for i := range names {
 		if fields := records[i].Val(); err == nil && len(fields) == 3 && fields[0] != nil {
-			sums[makerOf(rdb.Text(fields[1]))] += labelstore.SizeOf(metadata[i].Val(), rdb.Integer(rdb.Text(fields[2]), 0))
+			sums[makerOf(rdb.Text(fields[1]))] += engine.SizeOf(metadata[i].Val(), rdb.Integer(rdb.Text(fields[2]), 0))
 		}
 	}
 	return err

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/machines/labelstore"
-	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/rdb"
 )
 
 // definitionsKey is the key without a namespace.
-var definitionsKey = labelstore.Keys{}.Definitions()
+var definitionsKey = engine.Keys{}.Definitions()
 
 // edition is which definitions of state machines a partition has.
 type edition struct{ version, appliedAt rdb.Reply[string] }
@@ -44,7 +43,7 @@ func (*strayDefinitions) key() string { return definitionsKey }
 func (d *strayDefinitions) partitions() [2]rdb.Number { return [2]rdb.Number{0, d.at} }
 
 func (d *strayDefinitions) ask(ctx context.Context, c *Comparison, of rdb.Number, pipe rdb.Commands) {
-	key := labelstore.Keys{Namespace: c.partition(of).Namespace()}.Definitions()
+	key := engine.Keys{Namespace: c.partition(of).Namespace()}.Definitions()
 	read := edition{pipe.HGet(ctx, key, "version"), pipe.HGet(ctx, key, "applied_at")}
 	if of == 0 {
 		d.first = read
@@ -72,7 +71,7 @@ func (d *strayDefinitions) judge(ctx context.Context, c *Comparison) ([]Finding,
 // agree has all partitions follow the one with the last definitions. It fails if one has not the
 // first one's after that: somebody may just be replacing them.
 func (c *Comparison) agree(ctx context.Context, at rdb.Number) error {
-	all := labelstores.New(c.all.Partitions())
+	all := engine.NewBus(c.all.Partitions())
 	if err := all.Settle(ctx, time.Now()); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/wire"
 )
 
@@ -29,7 +29,7 @@ func placeOf(id string, label Label) place {
 // with those of other queues.
 func checkLabels(ctx context.Context, e *Examination) error {
 	x := newLabelExam(e)
-	definitions, actions := e.Elements[labelstore.Keys{}.Definitions()], x.actions()
+	definitions, actions := e.Elements[engine.Keys{}.Definitions()], x.actions()
 	required := func(yield func(string) bool) {
 		for id, label := range e.Labels {
 			due := label.Asked || label.Triggered || actions[placeOf(id, label)] && !label.Errored
@@ -60,7 +60,7 @@ func checkLabels(ctx context.Context, e *Examination) error {
 // nobody can tell what they are.
 func (x labelExam) states() map[place]bool {
 	var outline map[machines.Name]map[machines.StateName]bool
-	text := x.Elements[labelstore.Keys{}.Definitions()]["outline"]
+	text := x.Elements[engine.Keys{}.Definitions()]["outline"]
 	if err := json.Unmarshal([]byte(text), &outline); err != nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (x labelExam) states() map[place]bool {
 // findLost looks for labels in states that are not defined, and that they are not about to leave.
 // No list of the bus shows them.
 func (x labelExam) findLost() {
-	states, definitions := x.states(), x.Elements[labelstore.Keys{}.Definitions()]
+	states, definitions := x.states(), x.Elements[engine.Keys{}.Definitions()]
 	var moves []machines.StateMove
 	if states == nil || json.Unmarshal([]byte(definitions["moves"]), &moves) != nil {
 		return

@@ -6,14 +6,14 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
 // findOutboxes looks at the moves that are to be published, and at their numbers.
 func (x labelExam) findOutboxes() {
-	published := labelstore.Keys{}.Published("")
+	published := engine.Keys{}.Published("")
 	for machine, outbox := range x.Outboxes {
 		for _, text := range outbox.Next {
 			x.findMove(x.labels.Outbox(machines.Name(machine)), text)
@@ -29,7 +29,7 @@ func (x labelExam) findOutboxes() {
 
 // findMove looks at what an outbox has. What is no move would hold up those behind it for ever.
 func (x labelExam) findMove(outbox, text string) {
-	if _, err := labelstore.ReadOutboxMove(text); err != nil {
+	if _, err := engine.ReadOutboxMove(text); err != nil {
 		x.Add(outbox, "has "+shorten(text)+", which is no move", "removed",
 			[]Check{Not("", "LPOS", outbox, text, "MAXLEN", NextMoves)}, Command{"LREM", outbox, 1, text})
 	}
@@ -114,7 +114,7 @@ func (x labelExam) addStuck(machine, oldest, index string) {
 		return // it was emptied
 	}
 	outbox := x.labels.Outbox(machines.Name(machine))
-	count := rdb.Integer(x.Elements[labelstore.Keys{}.Published(machines.Name(machine))]["count"], 0)
+	count := rdb.Integer(x.Elements[engine.Keys{}.Published(machines.Name(machine))]["count"], 0)
 	entry := wire.PackJob(bus.Job{Name: bus.JobMoves, Args: []string{machine, strconv.FormatInt(count, 10)}})
 	x.Add(outbox, "has no entry in its queue", "given one, to be taken now",
 		[]Check{Is(oldest, "LINDEX", outbox, 0), Is(0, "SISMEMBER", index, entry)},

@@ -4,18 +4,18 @@ import (
 	"strings"
 
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 )
 
 // labelExam is that of labels. Its keys have the namespace. Labels are named by their id: the
 // machine, a slash and the name.
 type labelExam struct {
 	*Examination
-	labels labelstore.Keys
+	labels engine.Keys
 }
 
 func newLabelExam(e *Examination) labelExam {
-	return labelExam{e, labelstore.Keys{Namespace: e.Keys.Namespace}}
+	return labelExam{e, engine.Keys{Namespace: e.Keys.Namespace}}
 }
 
 // findLabels looks for what does not fit in records, lists, metadata and histories.
@@ -33,13 +33,13 @@ func findLabels(e *Examination) {
 			x.findListed(e.Full(LabelsPrefix+of), machine, name, !label.Deleted && label.State == state, whatIs(label))
 		}
 	}
-	for machine, names := range e.Each(labelstore.Keys{}.Names("")) {
+	for machine, names := range e.Each(engine.Keys{}.Names("")) {
 		for name := range names {
 			label := e.Labels[machine+"/"+name]
 			x.findListed(x.labels.Names(machines.Name(machine)), machine, name, label.There && !label.Deleted, whatIs(label))
 		}
 	}
-	for machine, names := range e.Each(labelstore.Keys{}.Errored("")) {
+	for machine, names := range e.Each(engine.Keys{}.Errored("")) {
 		for name := range names {
 			label, what := e.Labels[machine+"/"+name], "is not errored"
 			if !label.There || label.Deleted {
@@ -104,10 +104,10 @@ func (x labelExam) findRecord(id string, label Label) {
 		return
 	}
 	machine, name, _ := strings.Cut(id, "/")
-	x.findUnlisted(labelstore.Keys{}.Labels(machines.Name(machine), machines.StateName(label.State)), id, name)
-	x.findUnlisted(labelstore.Keys{}.Names(machines.Name(machine)), id, name)
+	x.findUnlisted(engine.Keys{}.Labels(machines.Name(machine), machines.StateName(label.State)), id, name)
+	x.findUnlisted(engine.Keys{}.Names(machines.Name(machine)), id, name)
 	if label.Errored {
-		x.findUnlisted(labelstore.Keys{}.Errored(machines.Name(machine)), id, name)
+		x.findUnlisted(engine.Keys{}.Errored(machines.Name(machine)), id, name)
 	}
 	if _, there := x.Elements[MetadataPrefix+id]; !there {
 		x.Add(x.record(id), "has no metadata", "",

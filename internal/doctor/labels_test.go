@@ -14,7 +14,7 @@ import (
 
 	"routemaster/internal/doctor"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -72,8 +72,8 @@ func newLabelPatient(t *testing.T, server *rdbtest.Server) *labelPatient {
 }
 
 // keptByRoot is what root keeps, which has made all labels, in bytes.
-var keptByRoot = 3*labelstore.SizeOf(int64(len(`{}`)), 0) + 2*labelstore.SizeOf(int64(len(`{"go":false}`)), 0) +
-	labelstore.SizeOf(int64(len(`{"go":true}`)), 1) + labelstore.LabelBytes
+var keptByRoot = 3*engine.SizeOf(int64(len(`{}`)), 0) + 2*engine.SizeOf(int64(len(`{"go":false}`)), 0) +
+	engine.SizeOf(int64(len(`{"go":true}`)), 1) + engine.LabelBytes
 
 func rootKeepsOfLabels(said, must int64) string {
 	return fmt.Sprintf(`accounts: says that root keeps "%d" bytes, must be %d [set right]`, said, must)
@@ -150,7 +150,7 @@ var labelDamages = map[string]struct {
 	"a record that is lost": {does: func(p *labelPatient) redis.Cmder {
 		return p.Del(p.T.Context(), key("label:m/acting"))
 	}, finds: []string{
-		rootKeepsOfLabels(keptByRoot, keptByRoot-labelstore.SizeOf(11, 1)),
+		rootKeepsOfLabels(keptByRoot, keptByRoot-engine.SizeOf(11, 1)),
 		"machines:history:m/acting: is of a label that is not there [removed]",
 		"machines:labels:m:a: lists acting, which is not there [removed]",
 		"machines:metadata:m/acting: is of a label that is not there []",
@@ -163,7 +163,7 @@ var labelDamages = map[string]struct {
 		}
 		return p.Ping(p.T.Context())
 	}, finds: []string{
-		fmt.Sprintf(`accounts: says that machines keeps "" bytes, must be %d [set right]`, keptByRoot-labelstore.LabelBytes),
+		fmt.Sprintf(`accounts: says that machines keeps "" bytes, must be %d [set right]`, keptByRoot-engine.LabelBytes),
 		"machines:label:e:x/errored: is in nobody's account [put in that of the machines]",
 		"machines:label:m/acting: is in nobody's account [put in that of the machines]",
 		"machines:label:m/asked: is in nobody's account [put in that of the machines]",

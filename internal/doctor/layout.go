@@ -7,7 +7,7 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -16,7 +16,7 @@ import (
 var (
 	work = jobs.Keys{}
 	// labels are the keys of state machines.
-	labels = labelstore.Keys{}
+	labels = engine.Keys{}
 	relay  = store.Keys{}
 )
 

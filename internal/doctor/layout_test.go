@@ -10,7 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	jobtypes "routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -50,7 +50,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		work.Data("x"): rdb.String, work.Open("x"): rdb.SortedSet, work.Archive("x", jobtypes.Failed): rdb.SortedSet,
 		work.Removed("x", "y"): rdb.String, work.Pulls(): rdb.Stream,
 	}
-	var labels labelstore.Keys
+	var labels engine.Keys
 	ofLabels := map[string]rdb.Kind{
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash, labels.Label("x", "y"): rdb.Hash,
 		labels.Metadata("x", "y"): rdb.String, labels.History("x", "y"): rdb.List, labels.Labels("x", "y"): rdb.SortedSet,
@@ -65,7 +65,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	}
 	for file, want := range map[string]map[string]rdb.Kind{
 		"../store/keys.go": ofStore, "../queue/keys.go": ofQueue,
-		"../jobs/keys.go": ofJobs, "../machines/labelstore/keys.go": ofLabels,
+		"../jobs/keys.go": ofJobs, "../machines/engine/keys.go": ofLabels,
 		"../store/relays_keys.go": ofRelays,
 	} {
 		for key, kind := range want {

@@ -7,7 +7,7 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/engine"
 )
 
 // dividedDamage is something that is wrong in a bus with partitions.
@@ -34,8 +34,8 @@ func (p *dividedPatient) strange(number int) bus.Token {
 }
 
 // define gives machines a definition, of one state.
-func (p *dividedPatient) define(state string) *labelstores.Stores {
-	all := labelstores.New(p.All)
+func (p *dividedPatient) define(state string) *engine.Bus {
+	all := engine.NewBus(p.All)
 	yaml := []byte("state_machines: {m: {states: [{gate: " + state + ", exit_condition: false}]}}")
 	definitions, _, err := definition.Load(definition.File{Name: "m", Content: yaml})
 	require.NoError(p.T, err)

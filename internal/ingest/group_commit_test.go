@@ -1,4 +1,4 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/ingest"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -28,7 +29,7 @@ const soon = time.Minute
 
 // fixture is an ingest on a real Redis, which can be frozen to keep a commit under way.
 type fixture struct {
-	*Ingest
+	*ingest.Ingest
 	t      *testing.T
 	server *rdbtest.Server
 	store  *store.Store
@@ -47,7 +48,7 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, st.Subscribe(t.Context(), "subscriber", bus.Subscription{
 		Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.UnixMilli(0)))
-	return &fixture{New(store.NewBus(st), Options{}), t, server, st}
+	return &fixture{ingest.New(store.NewBus(st), ingest.Options{}), t, server, st}
 }
 
 // publish publishes events with numbers from first on.
@@ -69,7 +70,7 @@ func (f *fixture) begin(ctx context.Context, publisher bus.Token, topic bus.Topi
 // waitForQueue waits until so many requests wait for the next commit.
 func (f *fixture) waitForQueue(waiting int) {
 	f.t.Helper()
-	require.Eventually(f.t, func() bool { return f.homes[0].queue.Waiting() == waiting }, soon, time.Millisecond)
+	require.Eventually(f.t, func() bool { return f.Waiting() == waiting }, soon, time.Millisecond)
 }
 
 // stored are the numbers of the events in all batches, in order.
@@ -180,37 +181,6 @@ func TestARedisThatDoesNotAnswerFailsEachCommit(t *testing.T) {
 	assert.NoError(t, f.publish(t.Context(), "alice", "widgets", 100, 1), "nothing is stuck")
 }
 
-func TestGroups(t *testing.T) {
-	of := func(topic bus.TopicName, publisher bus.Token, key *bus.IdempotencyKey, events int) *request {
-		return newRequest(store.Publication{Topic: topic, Publisher: publisher, IdempotencyKey: key, Events: make([]wire.PackedEvent, events)})
-	}
-	key := &bus.IdempotencyKey{Key: "key"}
-	for _, c := range []struct {
-		name     string
-		requests []*request
-		want     []int // requests of each group
-	}{
-		{"alike", []*request{of("w", "a", nil, 1), of("w", "a", nil, 2)}, []int{2}},
-		{"several topics", []*request{of("w", "a", nil, 1), of("g", "a", nil, 1), of("w", "a", nil, 1)}, []int{2, 1}},
-		{"two publishers take turns", []*request{of("w", "a", nil, 1), of("w", "b", nil, 1), of("w", "a", nil, 1)}, []int{1, 1, 1}},
-		{"a key has a group of its own", []*request{of("w", "a", nil, 1), of("w", "a", key, 1), of("w", "a", nil, 1)}, []int{1, 1, 1}},
-		{"not too many", []*request{of("w", "a", nil, 60), of("w", "a", nil, 60), of("w", "a", nil, 40)}, []int{1, 2}},
-		{"a large one stays whole", []*request{of("w", "a", nil, 1000), of("w", "a", nil, 1)}, []int{1, 1}},
-	} {
-		var got []int
-		events := 0
-		for _, g := range groupRequests(c.requests) {
-			got = append(got, len(g.requests))
-			events += len(g.publication.Events)
-		}
-		assert.Equal(t, c.want, got, c.name)
-		for _, r := range c.requests {
-			events -= len(r.publication.Events)
-		}
-		assert.Zero(t, events, c.name)
-	}
-}
-
 // TestManyPublishersAtOnce has many publish at once while some leave at random moments. Each
 // acknowledged event is stored once, in its publisher's order.
 func TestManyPublishersAtOnce(t *testing.T) {
@@ -281,15 +251,6 @@ func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 	require.ErrorIs(t, f.publish(ctx, "alice", "widgets", 0, 100), bus.ErrTooManyBatches, "one request may not")
 }
 
-func TestAPanicFailsTheRequests(t *testing.T) {
-	in := home{} // it panics when it is to store
-	requests := []*request{newRequest(store.Publication{}), newRequest(store.Publication{Publisher: "other"})}
-	assert.Panics(t, func() { _ = in.commit(t.Context(), requests) })
-	for _, r := range requests {
-		require.ErrorIs(t, r.err, bus.ErrUnavailable)
-	}
-}
-
 // TestAPartitionThatHangsHoldsUpItsTopicsOnly has two partitions, each on a Redis of its own, of
 // which one is frozen.
 func TestAPartitionThatHangsHoldsUpItsTopicsOnly(t *testing.T) {
@@ -297,11 +258,12 @@ func TestAPartitionThatHangsHoldsUpItsTopicsOnly(t *testing.T) {
 	for _, st := range all {
 		require.NoError(t, st.PutToken(t.Context(), "alice", "alice"))
 	}
-	f := &fixture{Ingest: New(store.NewBus(all...), Options{}), t: t, server: servers[0]}
+	stores := store.NewBus(all...)
+	f := &fixture{Ingest: ingest.New(stores, ingest.Options{}), t: t, server: servers[0]}
 	var topics [2]bus.TopicName // by home
 	for n := 0; topics[0] == "" || topics[1] == ""; n++ {
 		topic := bus.TopicName(fmt.Sprintf("topic_%c", 'a'+n))
-		topics[f.stores.Home(topic).Partition().Number()] = topic
+		topics[stores.Home(topic).Partition().Number()] = topic
 	}
 	f.server.Freeze(t)
 	hanging := []chan error{f.begin(t.Context(), "alice", topics[0], 1)}

@@ -13,7 +13,6 @@
 // a *move* to the next: all attempts of an action in one visit have the same idempotency token. A
 // *run* is the moves that one trigger leads to, until the label rests.
 //
-// The rooms below it are: condition, the language; definition, machines from YAML; graph, their
-// pictures; labelstore, definitions and labels in Redis and every step that changes them; runner,
-// what a worker does about a label that is due.
+// The rooms below it are: condition, the language; definition, machines from YAML and their
+// pictures; engine, which has labels in Redis and moves them.
 package machines

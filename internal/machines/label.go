@@ -113,7 +113,7 @@ type Move struct {
 // Why says why a label has moved.
 type Why struct {
 	// Hops is how many moves have set off one another, through topics, up to this one. It comes first:
-	// label_hops of package labelstore reads it there.
+	// label_hops of package engine reads it there.
 	Hops int `json:"hops,omitempty"`
 	// Trigger is what had the gate evaluated.
 	Trigger string `json:"trigger,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/format"
 	"routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
@@ -90,7 +90,7 @@ func (s *side) contents(ctx context.Context) (found []string, err error) {
 			counts["subscribers"] = pipe.SCard(ctx, k.Subscribers())
 			counts["batches"] = pipe.ZCard(ctx, k.BatchesIndex())
 			counts["job types"] = pipe.SCard(ctx, jobs.Keys{Namespace: p.Namespace()}.Types())
-			counts["definitions of state machines"] = pipe.HLen(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions())
+			counts["definitions of state machines"] = pipe.HLen(ctx, engine.Keys{Namespace: p.Namespace()}.Definitions())
 		})
 		if err != nil {
 			return nil, s.blame(err)
@@ -114,7 +114,7 @@ func (s *side) requireMovable(ctx context.Context) error {
 		err := p.Pipelined(ctx, "look at the old bus", func(pipe rdb.Commands) {
 			rotations, migration = pipe.HKeys(ctx, k.Rotations()), pipe.Exists(ctx, k.Migration())
 			types = pipe.SMembers(ctx, jobs.Keys{Namespace: p.Namespace()}.Types())
-			outline = pipe.HMGet(ctx, labelstore.Keys{Namespace: p.Namespace()}.Definitions(), "version", "outline")
+			outline = pipe.HMGet(ctx, engine.Keys{Namespace: p.Namespace()}.Definitions(), "version", "outline")
 		})
 		if err != nil {
 			return s.blame(err)

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/activity"
 	"routemaster/internal/console"
 	"routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
@@ -223,7 +223,7 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, account.Keys{}, jobs.Keys{}, labelstore.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{},
+		store.Keys{}, queue.Keys{}, account.Keys{}, jobs.Keys{}, engine.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{},
 	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {

@@ -11,7 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/web/rest"
 )
 
@@ -42,7 +42,7 @@ func (h *machineHandlers) getLabels(w http.ResponseWriter, r *http.Request) {
 
 func (h *machineHandlers) listLabels(w http.ResponseWriter, r *http.Request, l *rest.List) error {
 	q := rest.ReadQuery(r)
-	filter := labelstore.Filter{
+	filter := engine.Filter{
 		State: machines.StateName(q.Get("state")), Errored: isTrue(q, "errored"),
 		After: machines.LabelName(q.Get("cursor")), Limit: int(q.Integer("limit", 1, maxLabelsPage, maxLabelsPage)),
 	}

@@ -10,7 +10,7 @@ import (
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/condition"
-	"routemaster/internal/machines/evaluation"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/web/rest"
 )
 
@@ -79,7 +79,7 @@ func (h *machineHandlers) viewLabel(ctx context.Context, m *machines.Machine, la
 
 // viewWaiting explains the gate of a label by an evaluation, or by why there is none.
 func (h *machineHandlers) viewWaiting(
-	g *machines.Gate, label *machines.Label, e *evaluation.Evaluation, err error,
+	g *machines.Gate, label *machines.Label, e *engine.Evaluation, err error,
 ) *waitingView {
 	view := &waitingView{Triggers: h.viewTriggers(g, label)}
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *machineHandlers) viewTimed(t machines.Trigger, metadata machines.Object
 // route returns the states behind one, up to an end, to one that was there before, or to one that
 // is not determined yet: by metadata that the label does not have, or by something else that may be
 // another then.
-func route(m *machines.Machine, state *machines.State, e *evaluation.Evaluation) (names []machines.StateName) {
+func route(m *machines.Machine, state *machines.State, e *engine.Evaluation) (names []machines.StateName) {
 	seen := []machines.StateName{state.Name}
 	for state != nil && state.Next != nil {
 		if path := state.Next.Path; path != nil {

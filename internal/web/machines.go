@@ -7,10 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/evaluation"
-	"routemaster/internal/machines/labelstore"
-	"routemaster/internal/machines/labelstore/labelstores"
-	"routemaster/internal/machines/topics"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/outbound"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -20,7 +17,7 @@ import (
 // MachinesConfig configures [machineHandlers].
 type MachinesConfig struct {
 	// Labels are the machines and labels of the bus.
-	Labels *labelstores.Stores
+	Labels *engine.Bus
 	// Client asks the feeds of gates that are evaluated to see what would happen.
 	Client *outbound.Client
 	// Recorder counts what becomes of that. It may be nil.
@@ -30,9 +27,9 @@ type MachinesConfig struct {
 // machineHandlers serve the requests that are about state machines and their labels.
 type machineHandlers struct {
 	*rest.Service
-	stores    *labelstores.Stores
-	topics    *topics.Client
-	evaluator *evaluation.Evaluator
+	stores    *engine.Bus
+	topics    *engine.Client
+	evaluator *engine.Evaluator
 	// waiting are the requests that wait until a label rests.
 	waiting *rest.Places
 }
@@ -42,9 +39,9 @@ const maxWaiting = 1000
 
 // newMachineHandlers makes the handlers of an API. They read requests and respond by its service.
 func newMachineHandlers(config MachinesConfig, service *rest.Service, all *store.Bus) *machineHandlers {
-	client := topics.New(topics.Config{Stores: all, Labels: config.Labels, Log: service.Log, Now: service.Now})
+	client := engine.NewClient(engine.ClientConfig{Stores: all, Labels: config.Labels, Log: service.Log, Now: service.Now})
 	return &machineHandlers{
-		Service: service, stores: config.Labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now),
+		Service: service, stores: config.Labels, topics: client, evaluator: engine.New(config.Client, config.Recorder, service.Now),
 		waiting: rest.NewPlaces(maxWaiting, "labels"),
 	}
 }
@@ -82,7 +79,7 @@ func (h *machineHandlers) Routes(r chi.Router) {
 func RefuseSlashes(next http.Handler) http.Handler { return rest.RefuseSlashes(machinesPath+"/", next) }
 
 // labels has the label in a request's path, if there is one, for what the caller asks for.
-func (h *machineHandlers) labels(r *http.Request) *labelstore.Store {
+func (h *machineHandlers) labels(r *http.Request) *engine.Store {
 	return h.stores.Of(machineParam(r), labelParam(r)).For(clientOf(r))
 }
 

@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstest"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
@@ -169,7 +169,7 @@ state_machines:
 		slow:   func(p queue.Payload) bool { return strings.HasPrefix(string(p.Owners()[0]), "slow/") },
 		done: func(p queue.Payload) queue.Result {
 			proven := bus.Proven
-			return queue.Result{Detail: labelstore.Result{Outcome: labelstore.Idle, Standing: &proven}}
+			return queue.Result{Detail: engine.Result{Outcome: engine.Idle, Standing: &proven}}
 		},
 	}
 }

@@ -14,9 +14,7 @@ import (
 	"routemaster/internal/doctor"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/labelstore"
-	"routemaster/internal/machines/labelstore/labelstores"
-	"routemaster/internal/machines/runner"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -36,16 +34,16 @@ const soon = time.Minute
 // Fixture is the machines of a test. Whatever fails fails the test.
 type Fixture struct {
 	// Store is that of the first partition: most tests have no other one.
-	*labelstore.Store
-	Stores     *labelstores.Stores
+	*engine.Store
+	Stores     *engine.Bus
 	T          testing.TB
 	Server     *rdbtest.Server
 	Partitions rdb.Partitions
-	Runner     *runner.Runner
-	Tender     *runner.Tender
+	Runner     *engine.Runner
+	Tender     *engine.Tender
 	// Tell is the handler of [bus.JobMoves], for tests that publish.
 	Tell func(context.Context, *queue.Task) queue.Result
-	Keys labelstore.Keys
+	Keys engine.Keys
 	Log  *rdbtest.Buffer
 	// Recorder is the runner's, and Metrics what it counts.
 	Recorder *telemetry.Recorder
@@ -53,7 +51,7 @@ type Fixture struct {
 	// Now is what the clock shows.
 	Now time.Time
 
-	config runner.Config
+	config engine.RunnerConfig
 }
 
 // New makes a fixture on a server.
@@ -63,29 +61,29 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 	}, time.Now)
 	t.Cleanup(client.Close)
 	f := Beside(t, rdb.Partitions{server.Open(t).Partition(Namespace)}, client)
-	f.Server, f.Keys, f.Metrics = server, labelstore.Keys{Namespace: Namespace}, telemetry.NewRegistry()
+	f.Server, f.Keys, f.Metrics = server, engine.Keys{Namespace: Namespace}, telemetry.NewRegistry()
 	f.Recorder = telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
-	f.Configure(func(c *runner.Config) { c.Recorder = f.Recorder })
+	f.Configure(func(c *engine.RunnerConfig) { c.Recorder = f.Recorder })
 	return f
 }
 
 // Beside makes a fixture of a bus that others work on, too.
 func Beside(t testing.TB, partitions rdb.Partitions, client *outbound.Client) *Fixture {
-	stores := labelstores.New(partitions)
+	stores := engine.NewBus(partitions)
 	f := &Fixture{
 		Store: stores.All()[0], Stores: stores, T: t, Partitions: partitions, Log: &rdbtest.Buffer{}, Now: Start,
-		config: runner.Config{Client: client},
+		config: engine.RunnerConfig{Client: client},
 	}
-	f.Configure(func(*runner.Config) {})
-	f.Tender = runner.NewTender(stores, func() time.Time { return f.Now })
+	f.Configure(func(*engine.RunnerConfig) {})
+	f.Tender = engine.NewTender(stores, func() time.Time { return f.Now })
 	return f
 }
 
 // Configure makes the runner anew, with another configuration.
-func (f *Fixture) Configure(change func(*runner.Config)) {
+func (f *Fixture) Configure(change func(*engine.RunnerConfig)) {
 	change(&f.config)
 	log := slog.New(slog.NewTextHandler(f.Log, nil))
-	f.Runner = runner.New(f.Stores, f.config, log, func() time.Time { return f.Now })
+	f.Runner = engine.NewRunner(f.Stores, f.config, log, func() time.Time { return f.Now })
 }
 
 // Apply replaces the definitions.

@@ -14,8 +14,7 @@ import (
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/labelstore/labelstores"
-	"routemaster/internal/machines/runner"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/test/bustest"
 )
 
@@ -95,7 +94,7 @@ func (c *chaos) startLabels(seed uint64, apis []string, stop, well <-chan struct
 	definitions, _, err := definition.Load(definition.File{Name: "rounds.yaml", Content: yaml})
 	require.NoError(c.t, err)
 	definitions.Source = yaml
-	_, err = labelstores.New(c.stores.Partitions()).Apply(c.t.Context(), definitions, nil, time.Now())
+	_, err = engine.NewBus(c.stores.Partitions()).Apply(c.t.Context(), definitions, nil, time.Now())
 	require.NoError(c.t, err)
 	more := strings.NewReplacer("next: calls", "next: pauses", "\n      - {action: calls,", pauses).Replace(string(yaml))
 	move = append(move, func(ctx context.Context) { s.redefine(ctx, string(yaml), more, stop) })
@@ -188,7 +187,7 @@ func (s *labelService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasSuffix(r.URL.Path, "/"+body.Label) {
 		s.ledger.complain("the webhook %s was called for %s", r.URL.Path, body.Label)
 	}
-	of := webhook{r.URL.Path, r.Header.Get(runner.IdempotencyHeader)}
+	of := webhook{r.URL.Path, r.Header.Get(engine.IdempotencyHeader)}
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

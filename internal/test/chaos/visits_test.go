@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
-	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/engine"
 )
 
 // movingLabels is how many labels have not arrived at their end.
 func (c *chaos) movingLabels() int64 {
-	counts, err := labelstores.New(c.stores.Partitions()).CountAll(c.t.Context())
+	counts, err := engine.NewBus(c.stores.Partitions()).CountAll(c.t.Context())
 	if err != nil || len(counts) != 1 {
 		return -1
 	}
@@ -35,7 +34,7 @@ func (c *chaos) requireLabels(report io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	assert.Equal(c.t, *chaosLabels, s.sent, "labels sent on their last round")
-	st, ctx := labelstores.New(c.stores.Partitions()), c.t.Context()
+	st, ctx := engine.NewBus(c.stores.Partitions()), c.t.Context()
 	definitions, err := st.Definitions(ctx)
 	require.NoError(c.t, err)
 	counts, errored, err := st.Counts(ctx, definitions, roundsMachine)
@@ -78,10 +77,10 @@ func (c *chaos) requireLabels(report io.Writer) {
 }
 
 // listed returns the labels in the lists of all states.
-func (c *chaos) listed(st *labelstores.Stores, d *machines.Definitions) map[machines.LabelName]machines.StateName {
+func (c *chaos) listed(st *engine.Bus, d *machines.Definitions) map[machines.LabelName]machines.StateName {
 	in := map[machines.LabelName]machines.StateName{}
 	for _, state := range d.Machine(roundsMachine).States {
-		f := labelstore.Filter{State: state.Name, Limit: 1000}
+		f := engine.Filter{State: state.Name, Limit: 1000}
 		for more := true; more; more = f.After != "" {
 			list, next, err := st.List(c.t.Context(), roundsMachine, f)
 			require.NoError(c.t, err)

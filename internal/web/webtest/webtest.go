@@ -23,7 +23,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/inspect"
 	typesOfJobs "routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/outbound"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
@@ -78,7 +78,7 @@ func On(t testing.TB, all *store.Bus, adjust ...func(*web.Config)) *API {
 	}
 	feeds := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	t.Cleanup(feeds.Close)
-	config.Machines = web.MachinesConfig{Labels: labelstores.New(all.Partitions()), Client: feeds}
+	config.Machines = web.MachinesConfig{Labels: engine.NewBus(all.Partitions()), Client: feeds}
 	collector := samples.NewCollector(samples.Config{
 		Stores: all,
 		JobTypes: samples.JobTypes{
