@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/clock"
 	"routemaster/internal/jobs"
 	"routemaster/internal/signature"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // Config is everything the environment decides. docs/configuration.md has the tables.
@@ -91,7 +91,7 @@ type Config struct {
 	Profiles bool
 	// AddressConnections is how many connections web takes from one address; 0 for a share of all.
 	AddressConnections int
-	Exceptions         exceptions.Service
+	Exceptions         vendors.ExceptionService
 	// Tracing is whether the OTEL_ variables ask for traces. The OpenTelemetry SDK reads the
 	// endpoint itself.
 	Tracing bool

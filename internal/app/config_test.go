@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 func load(t *testing.T, variables map[string]string) (app.Config, error) {
@@ -39,7 +39,7 @@ func TestConfigDefaults(t *testing.T) {
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,
 		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "none",
 		DatadogAgent: "localhost:8125", AppName: "routemaster", Env: "production", Console: "on",
-		Exceptions: exceptions.Service{Name: "print"},
+		Exceptions: vendors.ExceptionService{Name: "print"},
 		LogLevel:   slog.LevelInfo,
 	}, c)
 }

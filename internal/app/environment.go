@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/signature"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // environment reads variables. Each method reads one, or several that belong together, and returns
@@ -194,10 +194,10 @@ func (e *environment) keyring(name string) signature.Keyring {
 	return keys
 }
 
-func (e *environment) exceptions() exceptions.Service {
+func (e *environment) exceptions() vendors.ExceptionService {
 	const variable = "EXCEPTION_SERVICE_URL"
-	service := exceptions.Service{
-		Name: e.choice("EXCEPTION_SERVICE", exceptions.Print, exceptions.Services...),
+	service := vendors.ExceptionService{
+		Name: e.choice("EXCEPTION_SERVICE", vendors.Print, vendors.ExceptionServices...),
 		URL:  e.lookup(variable),
 	}
 	err := service.Check()
@@ -218,7 +218,7 @@ func (e *environment) exceptions() exceptions.Service {
 
 // exceptionKeys are the variables in which the Ruby original has the key of a service.
 var exceptionKeys = map[string]string{
-	exceptions.Honeybadger: "HONEYBADGER_API_KEY", exceptions.NewRelic: "NEW_RELIC_LICENSE_KEY",
+	vendors.Honeybadger: "HONEYBADGER_API_KEY", vendors.NewRelic: "NEW_RELIC_LICENSE_KEY",
 }
 
 // tracing reports whether the variables that OpenTelemetry specifies ask for traces: by naming an

@@ -78,7 +78,7 @@ var plan = []room{
 // libraries lists, for what we import from others, which of our packages may import it, and those
 // below.
 var libraries = map[string]string{
-	"github.com/DataDog/datadog-go/":       "telemetry/metricservice",
+	"github.com/DataDog/datadog-go/":       "telemetry/vendors",
 	"github.com/HdrHistogram/":             "bench/load",
 	"github.com/abbot/go-http-auth":        "web/rest",
 	"github.com/alicebob/miniredis/":       "cmd/rtm", // for rtm dev
@@ -86,17 +86,17 @@ var libraries = map[string]string{
 	"github.com/charmbracelet/x/ansi":      "top",
 	"charm.land/":                          "top",
 	"github.com/cli/browser":               "cmd/rtm",
-	"github.com/getsentry/sentry-go":       "telemetry/exceptions",
+	"github.com/getsentry/sentry-go":       "telemetry/vendors",
 	"github.com/go-chi/chi/":               "web",
 	"github.com/go-json-experiment/json":   "client wire web cmd/rtm",
 	"github.com/gofrs/flock":               "tail",
 	"github.com/google/pprof/":             "bench",
 	"github.com/google/uuid":               "jobs",
-	"github.com/honeybadger-io/":           "telemetry/exceptions",
+	"github.com/honeybadger-io/":           "telemetry/vendors",
 	"github.com/joho/godotenv":             "app",
 	"github.com/netresearch/go-cron":       "jobs",
 	"github.com/klauspost/compress/":       "console web/rest",
-	"github.com/newrelic/":                 "telemetry/exceptions",
+	"github.com/newrelic/":                 "telemetry/vendors",
 	"github.com/prometheus/client_golang/": "telemetry",
 	"github.com/redis/go-redis/":           "rdb",
 	"github.com/schollz/progressbar/":      "cmd/rtm",

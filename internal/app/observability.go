@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 	"routemaster/internal/web/rest"
 )
 
@@ -26,7 +26,7 @@ type observability struct {
 	// recorder is there once it was started.
 	recorder *telemetry.Recorder
 	daemon   string
-	reporter *exceptions.Reporter
+	reporter *vendors.Reporter
 	tracer   *telemetry.Tracer
 	// listener serves the metrics; nil if they are not served.
 	listener net.Listener
@@ -159,8 +159,8 @@ func (o *observability) address() slog.Attr {
 	return slog.String("metrics_address", o.listener.Addr().String())
 }
 
-func newReporter(c Config, log *slog.Logger) (*exceptions.Reporter, error) {
-	reporter, err := exceptions.NewReporter(exceptions.Options{
+func newReporter(c Config, log *slog.Logger) (*vendors.Reporter, error) {
+	reporter, err := vendors.NewReporter(vendors.Options{
 		Service: c.Exceptions, Program: c.AppName, Version: Version(), Secrets: c.secrets(),
 	}, log)
 	if err != nil {

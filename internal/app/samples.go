@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/worker"
 )
@@ -55,7 +55,7 @@ func refusalsOf(refusals *rest.Refusals) func(*overview.Process) {
 // runSamples runs what takes samples for those who look, until the context is done. If that panics,
 // as over what another program has written to Redis, it is reported and run again: what somebody
 // looks at must not end the publishes of this process.
-func runSamples(ctx context.Context, run func(context.Context), reporter *exceptions.Reporter, log *slog.Logger) {
+func runSamples(ctx context.Context, run func(context.Context), reporter *vendors.Reporter, log *slog.Logger) {
 	for ctx.Err() == nil {
 		func() {
 			defer func() {

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metricservice"
+	"routemaster/internal/telemetry/vendors"
 	"routemaster/internal/worker"
 )
 
@@ -81,7 +81,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	keepers := newKeepers(c, all, queues, archives, obs, log)
 	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobType, Names: jobs.NamesOf(jobStores)})
 	keepers[0].Tidy(maintenance.Named{Tag: "machine", Names: labels.MachineNames})
-	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
+	monitor := maintenance.NewMonitor(all, c.Memory, vendors.NewMetricService(vendors.MetricConfig{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, c.clock.Now, jobs.GaugesOf(jobStores, c.clock.Now))
 	var w *worker.Worker

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/signature"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // Config says how to deliver.
@@ -26,7 +26,7 @@ type Config struct {
 	// Policy decides what follows from a delivery for its batch and its subscriber.
 	Policy Policy
 	// Reporter, if given, reports unexpected errors. A failed delivery is expected.
-	Reporter *exceptions.Reporter
+	Reporter *vendors.Reporter
 	// Tracer, if given, makes spans of the deliveries.
 	Tracer *telemetry.Tracer
 	// Recorder counts the deliveries. It may be nil.

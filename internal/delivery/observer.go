@@ -10,14 +10,14 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // observer records deliveries in the metrics, the traces and the log.
 type observer struct {
 	recorder *telemetry.Recorder
 	tracer   *telemetry.Tracer
-	reporter *exceptions.Reporter
+	reporter *vendors.Reporter
 	log      *slog.Logger
 	now      func() time.Time
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/telemetry/metricservice"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // countTimeout is how long one of several partitions is waited for: those who count have half a
@@ -78,8 +78,8 @@ func NamesOf(all *Bus) func(context.Context) (map[string]bool, error) {
 // GaugesOf returns a function that measures what waits, as the service that this one replaces did:
 // `ready` has what is in progress too. Without job types it measures nothing. What is in a
 // partition that cannot be read is missing, as from [CountsOf].
-func GaugesOf(all *Bus, now func() time.Time) func(context.Context) ([]metricservice.Measure, error) {
-	return func(ctx context.Context) (measures []metricservice.Measure, err error) {
+func GaugesOf(all *Bus, now func() time.Time) func(context.Context) ([]vendors.Measure, error) {
+	return func(ctx context.Context) (measures []vendors.Measure, err error) {
 		var due atomic.Int64
 		types, err := gather(ctx, all, func(ctx context.Context, st *Store) ([]CountedType, error) {
 			types, err := count(ctx, st)
@@ -95,7 +95,7 @@ func GaugesOf(all *Bus, now func() time.Time) func(context.Context) ([]metricser
 		}
 		add := func(name string, value int64) {
 			measures = append(measures,
-				metricservice.Measure{Counter: bus.NewCounter(metricservice.Dequeuer + name), Value: value, Gauge: true, Verbatim: true})
+				vendors.Measure{Counter: bus.NewCounter(vendors.Dequeuer + name), Value: value, Gauge: true, Verbatim: true})
 		}
 		var unended, waiting, inProgress int64
 		for _, t := range types {

@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry/metricservice"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // sent is a metric service that keeps what it was sent last.
@@ -24,7 +24,7 @@ type sent map[string]int64
 
 func (s sent) TakesIncrements() bool { return false }
 
-func (s sent) Send(_ context.Context, measures []metricservice.Measure) error {
+func (s sent) Send(_ context.Context, measures []vendors.Measure) error {
 	clear(s)
 	for _, m := range measures {
 		s[m.Name] = m.Value
@@ -36,8 +36,8 @@ func TestAMonitorSendsTheGaugesOfOthers(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	service := sent{}
 	var failure error
-	gauges := func(context.Context) ([]metricservice.Measure, error) {
-		return []metricservice.Measure{{Counter: bus.NewCounter("depth"), Value: 7, Gauge: true}}, failure
+	gauges := func(context.Context) ([]vendors.Measure, error) {
+		return []vendors.Measure{{Counter: bus.NewCounter("depth"), Value: 7, Gauge: true}}, failure
 	}
 	monitor := maintenance.NewMonitor(store.NewBus(st), bus.MemoryLimits{}, service, slog.New(slog.DiscardHandler), frozen, gauges)
 	assert.Equal(t, queue.Done, monitor.Monitor(t.Context(), nil))

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/telemetry/metricservice"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // Monitor sends the bus's gauges and counters to a metric service.
@@ -22,7 +22,7 @@ type Monitor struct {
 	whole     *inspect.Bus
 	inspector *inspect.Inspector // counters
 	limits    bus.MemoryLimits
-	service   metricservice.Service
+	service   vendors.MetricService
 	log       *slog.Logger
 	now       func() time.Time
 	gauges    []Gauges
@@ -32,10 +32,10 @@ type Monitor struct {
 }
 
 // Gauges reads gauges that a monitor sends with those of the bus.
-type Gauges func(context.Context) ([]metricservice.Measure, error)
+type Gauges func(context.Context) ([]vendors.Measure, error)
 
 // NewMonitor makes a monitor. With a nil service its runs only log which keys are damaged.
-func NewMonitor(all *store.Bus, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
+func NewMonitor(all *store.Bus, limits bus.MemoryLimits, service vendors.MetricService, log *slog.Logger,
 	now func() time.Time, gauges ...Gauges) *Monitor {
 	return &Monitor{stores: all, whole: inspect.OfBus(all), inspector: inspect.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
 }
@@ -52,7 +52,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 	if m.service == nil {
 		return queue.Done
 	}
-	var measures []metricservice.Measure
+	var measures []vendors.Measure
 	if err == nil {
 		measures, err = m.measure(ctx, snapshot)
 	}
@@ -83,7 +83,7 @@ func (m *Monitor) look(ctx context.Context) (inspect.BusSnapshot, error) {
 }
 
 // measure returns what is sent to the service.
-func (m *Monitor) measure(ctx context.Context, snapshot inspect.BusSnapshot) ([]metricservice.Measure, error) {
+func (m *Monitor) measure(ctx context.Context, snapshot inspect.BusSnapshot) ([]vendors.Measure, error) {
 	measures := m.measureBus(snapshot)
 	for _, read := range m.gauges {
 		more, err := read(ctx)
@@ -97,10 +97,10 @@ func (m *Monitor) measure(ctx context.Context, snapshot inspect.BusSnapshot) ([]
 		return nil, err
 	}
 	for c, n := range counts {
-		measures = append(measures, metricservice.Measure{Counter: c, Value: n})
+		measures = append(measures, vendors.Measure{Counter: c, Value: n})
 	}
-	measures = append(measures, metricservice.Replaced(counts)...)
-	slices.SortFunc(measures, func(a, b metricservice.Measure) int {
+	measures = append(measures, vendors.Replaced(counts)...)
+	slices.SortFunc(measures, func(a, b vendors.Measure) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), slices.CompareFunc(a.All(), b.All(), func(a, b bus.Tag) int {
 			return strings.Compare(a.Value, b.Value)
 		}))
@@ -108,9 +108,9 @@ func (m *Monitor) measure(ctx context.Context, snapshot inspect.BusSnapshot) ([]
 	return measures, nil
 }
 
-func (m *Monitor) measureBus(snapshot inspect.BusSnapshot) (measures []metricservice.Measure) {
+func (m *Monitor) measureBus(snapshot inspect.BusSnapshot) (measures []vendors.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
-		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
+		measures = append(measures, vendors.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
 	for b := range inspect.ByClient(snapshot.Backlogs) {
 		tag := bus.Tag{Name: "subscriber", Value: string(b.Client)}

@@ -23,7 +23,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 	"routemaster/internal/test/bustest"
 	"routemaster/internal/web"
 	"routemaster/internal/worker"
@@ -89,15 +89,15 @@ func (s *exceptionService) keep(t *testing.T, secret string, body io.Reader) {
 // TestPanicsAreReported has a handler of web and a job of worker panic, and each service see it.
 func TestPanicsAreReported(t *testing.T) {
 	for name, c := range map[string]struct{ key, path string }{
-		exceptions.Sentry:      {"publickey", "/42"},
-		exceptions.Honeybadger: {"apikey", ""},
-		exceptions.NewRelic:    {license, ""},
+		vendors.Sentry:      {"publickey", "/42"},
+		vendors.Honeybadger: {"apikey", ""},
+		vendors.NewRelic:    {license, ""},
 	} {
-		for where, poison := range map[string]func(*testing.T, *exceptions.Reporter){"web": poisonWeb, "worker": poisonWorker} {
+		for where, poison := range map[string]func(*testing.T, *vendors.Reporter){"web": poisonWeb, "worker": poisonWorker} {
 			t.Run(name+" "+where, func(t *testing.T) {
 				service := newExceptionService(t)
 				url := strings.Replace(service.URL, "https://", "https://"+c.key+"@", 1) + c.path
-				if name == exceptions.Honeybadger { // its client has no option for a test's certificate
+				if name == vendors.Honeybadger { // its client has no option for a test's certificate
 					plain := httptest.NewServer(service.Config.Handler)
 					t.Cleanup(plain.Close)
 					url = strings.Replace(plain.URL, "http://", "http://"+c.key+"@", 1)
@@ -105,8 +105,8 @@ func TestPanicsAreReported(t *testing.T) {
 				transport := service.Client().Transport.(*http.Transport)
 				defer transport.CloseIdleConnections()
 				logged := &rdbtest.Buffer{}
-				reporter, err := exceptions.NewReporter(exceptions.Options{
-					Service: exceptions.Service{Name: name, URL: url}, Program: "routemaster", Version: "1",
+				reporter, err := vendors.NewReporter(vendors.Options{
+					Service: vendors.ExceptionService{Name: name, URL: url}, Program: "routemaster", Version: "1",
 					Secrets: []string{bustest.RootKey}, Transport: transport,
 				}, slog.New(slog.NewTextHandler(logged, nil)))
 				require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestPanicsAreReported(t *testing.T) {
 }
 
 // poisonWeb has a handler panic.
-func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
+func poisonWeb(t *testing.T, reporter *vendors.Reporter) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + bustest.RootKey) })
 	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, MaxEventData: 64, Reporter: reporter}, store.NewBus(st), ingest.New(store.NewBus(st), ingest.Options{}), poison,
@@ -142,7 +142,7 @@ func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 }
 
 // poisonWorker has a job panic.
-func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
+func poisonWorker(t *testing.T, reporter *vendors.Reporter) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	_, err := storetest.NewQueue(st, 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 // TestTheBusSurvivesAnOutageOfItsExceptionService lets the service hang, and then kills it, while
 // every request to list the topics fails with an unexpected error.
 func TestTheBusSurvivesAnOutageOfItsExceptionService(t *testing.T) {
-	for name, path := range map[string]string{exceptions.Honeybadger: "", exceptions.Sentry: "/42"} {
+	for name, path := range map[string]string{vendors.Honeybadger: "", vendors.Sentry: "/42"} {
 		t.Run(name, func(t *testing.T) {
 			hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body) // only then does a server notice that its client has gone
@@ -169,7 +169,7 @@ func TestTheBusSurvivesAnOutageOfItsExceptionService(t *testing.T) {
 			}))
 			defer hanging.Close()
 			b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) {
-				c.Exceptions = exceptions.Service{
+				c.Exceptions = vendors.ExceptionService{
 					Name: name, URL: strings.Replace(hanging.URL, "http://", "http://apikey@", 1) + path,
 				}
 			})

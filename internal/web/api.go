@@ -20,7 +20,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 	"routemaster/internal/web/rest"
 )
 
@@ -60,7 +60,7 @@ type Config struct {
 	// Live knows how the bus is.
 	Live Live
 	// Reporter, if given, reports panics and unexpected errors.
-	Reporter *exceptions.Reporter
+	Reporter *vendors.Reporter
 	// Tracer, if given, traces the requests.
 	Tracer *telemetry.Tracer
 	// Recorder, if given, counts them.

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // Handler runs a job and returns its result.
@@ -40,7 +40,7 @@ type Config struct {
 	// each queue.
 	Stopping func(busy map[bus.Queue]int64)
 	// Reporter, if given, reports unexpected errors.
-	Reporter *exceptions.Reporter
+	Reporter *vendors.Reporter
 	// Recorder counts what the threads do. It may be nil.
 	Recorder *telemetry.Recorder
 }

@@ -6,7 +6,7 @@ import (
 
 	"routemaster/internal/activity"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 // Service has the middleware of an API, reads its requests and writes its responses.
@@ -17,7 +17,7 @@ type Service struct {
 	Buffers *Buffers
 	Log     *slog.Logger
 	// Reporter, if given, reports panics and unexpected errors.
-	Reporter *exceptions.Reporter
+	Reporter *vendors.Reporter
 	// Tracer, if given, traces the requests.
 	Tracer *telemetry.Tracer
 	// Recorder, if given, counts the requests.

@@ -1,6 +1,4 @@
-// Package exceptions logs unexpected errors and panics, and reports them to an exception service:
-// Sentry, Honeybadger or New Relic. Reports are sent in the background.
-package exceptions
+package vendors
 
 import (
 	"errors"
@@ -18,12 +16,12 @@ const (
 	NewRelic    = "new_relic"
 )
 
-// Services lists the names of all services.
-var Services = []string{Print, Sentry, Honeybadger, NewRelic}
+// ExceptionServices lists the names of all services.
+var ExceptionServices = []string{Print, Sentry, Honeybadger, NewRelic}
 
-// Service says where exceptions are reported.
-type Service struct {
-	// Name is one of [Services]; empty stands for [Print].
+// ExceptionService says where exceptions are reported.
+type ExceptionService struct {
+	// Name is one of [ExceptionServices]; empty stands for [Print].
 	Name string
 	// URL has the service's key as user name, and its host. It is secret.
 	URL string
@@ -37,7 +35,7 @@ var urlForms = map[string]string{
 }
 
 // Check checks the URL. Its error describes what the URL must be, and does not quote it.
-func (s Service) Check() error {
+func (s ExceptionService) Check() error {
 	if s.Name == "" || s.Name == Print {
 		return nil
 	}
@@ -51,7 +49,7 @@ func (s Service) Check() error {
 var licenseKey = regexp.MustCompile(`\A[A-Za-z0-9]{40}\z`)
 
 // parse returns the service's key, and the URL without the key.
-func (s Service) parse() (key string, at *url.URL, err error) {
+func (s ExceptionService) parse() (key string, at *url.URL, err error) {
 	at, err = url.Parse(s.URL)
 	if err != nil {
 		return "", nil, err
@@ -83,7 +81,7 @@ type sender interface {
 }
 
 // newSender makes the sender of a service, nil for [Print].
-func newSender(s Service, program, version string, transport http.RoundTripper) (sender, error) {
+func newSender(s ExceptionService, program, version string, transport http.RoundTripper) (sender, error) {
 	if s.Name == "" || s.Name == Print {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package metricservice
+package vendors
 
 import (
 	"io"
@@ -17,7 +17,7 @@ import (
 func TestAnAgentThatIsGoneIsAnError(t *testing.T) {
 	measures := []Measure{{Counter: bus.NewCounter("redis.bytes_used"), Value: 1, Gauge: true}}
 	send := func(agent string) error {
-		service := New(Config{Service: "datadog", Agent: agent}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		service := NewMetricService(MetricConfig{Service: "datadog", Agent: agent}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		return service.Send(t.Context(), measures)
 	}
 	agent, err := net.ListenPacket("udp", "127.0.0.1:0")

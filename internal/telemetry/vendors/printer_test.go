@@ -1,4 +1,4 @@
-package metricservice
+package vendors
 
 import (
 	"bytes"

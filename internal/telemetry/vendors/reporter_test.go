@@ -1,4 +1,4 @@
-package exceptions_test
+package vendors_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/vendors"
 )
 
 func TestMain(m *testing.M) {
@@ -61,11 +61,11 @@ func (s *service) got() []string {
 	return append([]string{}, s.bodies...)
 }
 
-func newReporter(t *testing.T, name, url string) (*exceptions.Reporter, *rdbtest.Buffer) {
+func newReporter(t *testing.T, name, url string) (*vendors.Reporter, *rdbtest.Buffer) {
 	t.Helper()
 	out := &rdbtest.Buffer{}
-	r, err := exceptions.NewReporter(exceptions.Options{
-		Service: exceptions.Service{Name: name, URL: url}, Program: "routemaster", Version: "1", Secrets: []string{"the-root-key", "x"},
+	r, err := vendors.NewReporter(vendors.Options{
+		Service: vendors.ExceptionService{Name: name, URL: url}, Program: "routemaster", Version: "1", Secrets: []string{"the-root-key", "x"},
 	}, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
 	return r, out
@@ -73,7 +73,7 @@ func newReporter(t *testing.T, name, url string) (*exceptions.Reporter, *rdbtest
 
 func TestNobodyWaitsForAnExceptionService(t *testing.T) {
 	s := newService(t)
-	r, out := newReporter(t, exceptions.Honeybadger, s.url)
+	r, out := newReporter(t, vendors.Honeybadger, s.url)
 	log := slog.New(slog.DiscardHandler)
 	rdbtest.Promptly(t, time.Second, func() time.Duration { // although the service hangs
 		return rdbtest.Took(func() {
@@ -103,7 +103,7 @@ func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rdbtest.Promptly(t, closeTimeout, func() time.Duration {
-				r, out := newReporter(t, exceptions.Honeybadger, url)
+				r, out := newReporter(t, vendors.Honeybadger, url)
 				for range 50 {
 					r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 				}
@@ -119,7 +119,7 @@ func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 func TestNewRelicMayBeAway(t *testing.T) {
 	url := "https://" + strings.Repeat("0123456789", 4) + "@" + rdbtest.FreeAddress(t)
 	rdbtest.Promptly(t, closeTimeout, func() time.Duration {
-		r, out := newReporter(t, exceptions.NewRelic, url)
+		r, out := newReporter(t, vendors.NewRelic, url)
 		r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 		took := rdbtest.Took(r.Close)
 		assert.Contains(t, out.String(), "exception reports cannot be sent")
@@ -140,8 +140,8 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestSentryMayHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &rdbtest.Buffer{}
-		r, err := exceptions.NewReporter(exceptions.Options{
-			Service: exceptions.Service{Name: exceptions.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: hanging{},
+		r, err := vendors.NewReporter(vendors.Options{
+			Service: vendors.ExceptionService{Name: vendors.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: hanging{},
 		}, slog.New(slog.NewTextHandler(out, nil)))
 		require.NoError(t, err)
 		start := time.Now()
@@ -176,8 +176,8 @@ func (b *busy) RoundTrip(*http.Request) (*http.Response, error) {
 // what it is given.
 func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
 	out, service := &rdbtest.Buffer{}, &busy{}
-	r, err := exceptions.NewReporter(exceptions.Options{
-		Service: exceptions.Service{Name: exceptions.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: service,
+	r, err := vendors.NewReporter(vendors.Options{
+		Service: vendors.ExceptionService{Name: vendors.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: service,
 	}, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
 	for range 2 {
@@ -192,7 +192,7 @@ func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
 func TestAReportHasNoSecret(t *testing.T) {
 	s := newService(t)
 	close(s.answer)
-	r, _ := newReporter(t, exceptions.Honeybadger, s.url)
+	r, _ := newReporter(t, vendors.Honeybadger, s.url)
 	var log bytes.Buffer
 	func() {
 		defer func() {
@@ -212,9 +212,9 @@ func TestAReportHasNoSecret(t *testing.T) {
 }
 
 func TestAReporterWithoutServiceOnlyLogs(t *testing.T) {
-	printing, _ := newReporter(t, exceptions.Print, "")
+	printing, _ := newReporter(t, vendors.Print, "")
 	defer printing.Close()
-	for _, r := range []*exceptions.Reporter{nil, printing} {
+	for _, r := range []*vendors.Reporter{nil, printing} {
 		var log bytes.Buffer
 		r.Error(slog.New(slog.NewTextHandler(&log, nil)), "a request failed", errors.New("no"), slog.Int("n", 1))
 		assert.Contains(t, log.String(), `level=ERROR msg="a request failed" n=1 error=no`)

@@ -1,6 +1,4 @@
-// Package metricservice sends measures of the bus to a metric service: to a Datadog agent or to
-// the log.
-package metricservice
+package vendors
 
 import (
 	"context"
@@ -19,16 +17,16 @@ type Measure struct {
 	Verbatim bool
 }
 
-// Service takes measures. It must not be used concurrently.
-type Service interface {
+// MetricService takes measures. It must not be used concurrently.
+type MetricService interface {
 	// Send sends the measures of one run.
 	Send(ctx context.Context, measures []Measure) error
 	// TakesIncrements reports whether the Value of a counter must be its growth since the last run.
 	TakesIncrements() bool
 }
 
-// Config says what is sent where.
-type Config struct {
+// MetricConfig says what is sent where.
+type MetricConfig struct {
 	// Service is "print", "datadog" or "none".
 	Service string
 	// Agent is the address of the Datadog agent: host:port, or a unix URL.
@@ -37,8 +35,8 @@ type Config struct {
 	App, Env string
 }
 
-// New makes the service that a configuration names, nil for "none".
-func New(c Config, log *slog.Logger) Service {
+// NewMetricService makes the service that a configuration names, nil for "none".
+func NewMetricService(c MetricConfig, log *slog.Logger) MetricService {
 	switch c.Service {
 	case "print":
 		return newPrinter(log, c.App, c.Env)

@@ -1,4 +1,4 @@
-package exceptions
+package vendors
 
 import (
 	"context"
@@ -61,7 +61,7 @@ type Reporter struct {
 
 // Options say what a [Reporter] reports, and where.
 type Options struct {
-	Service Service
+	Service ExceptionService
 	// Program and Version name the source of the reports.
 	Program, Version string
 	// Secrets are texts that are removed from reports.

@@ -1,4 +1,4 @@
-package metricservice_test
+package vendors_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metricservice"
+	"routemaster/internal/telemetry/vendors"
 )
 
 func TestWhatTheReplacedServiceCounted(t *testing.T) {
@@ -17,7 +17,7 @@ func TestWhatTheReplacedServiceCounted(t *testing.T) {
 	}
 	ended := telemetry.EndedJobs.Bus
 	got := map[string]int64{}
-	for _, m := range metricservice.Replaced(map[bus.Counter]int64{
+	for _, m := range vendors.Replaced(map[bus.Counter]int64{
 		ended("ship", "succeeded", "web"): 5, ended("pay", "failed", "worker"): 1, ended("pay", "expired", "worker"): 1,
 		attempts("ship", "accepted"): 4, attempts("ship", "succeeded"): 2, attempts("pay", "failed"): 1,
 		attempts("ship", "held"): 3, attempts("pay", "lost"): 7, attempts("pay", "retried"): 8,
