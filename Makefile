@@ -31,8 +31,13 @@ SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS="$$GOFLAGS -gcflags=all=-dwarf=fal
 GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 -timeout 40m \
 	-p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
-# All packages: ./... would leave out those of the Go client, which is a module of its own.
+# All packages: ./... would leave out those of the Go client, which is a module of its own. So is the
+# benchmark, beside these.
 ALL := routemaster/...
+
+# The benchmark without its peers: those need the modules of NATS, NSQ and asynq, which the bus does
+# not, and take minutes to compile. `make peers` looks after them.
+BENCH := . ./load ./report ./stack
 
 # Packages whose tests wait long begin first, so that the others run meanwhile.
 LONG_TESTS := ./internal/test/... ./cmd/rtm ./internal/web ./internal/store ./internal/doctor
@@ -40,6 +45,7 @@ LONG_TESTS := ./internal/test/... ./cmd/rtm ./internal/web ./internal/store ./in
 .PHONY: test
 test: tools ## Run all tests; REDIS_SERVER=valkey-server has them run on another engine
 	$(GO_TEST) $(LONG_TESTS) $(ALL)
+	cd tools/bench && $(GO_TEST) -short $(BENCH)
 
 # What `make chaos` does: SEED repeats a run, 0 takes seeds by chance; CLUSTER, if set, takes a Redis
 # Cluster for one Redis. For `make bench` it is how many masters the cluster has.
@@ -90,7 +96,9 @@ lint: # What reads the code, and runs none of it
 	go -C client mod tidy -diff
 	$(SPARE_CPU) go vet ./...
 	$(SPARE_CPU) go -C client vet ./...
+	$(SPARE_CPU) go -C tools/bench vet $(BENCH)
 	$(SPARE_CPU) go tool staticcheck $(ALL)
+	$(SPARE_CPU) staticcheck=$$(go tool -n staticcheck) && cd tools/bench && $$staticcheck $(BENCH)
 
 # A program with the race detector would sleep for a second before it ends.
 .PHONY: race
@@ -101,22 +109,24 @@ race: tools
 .PHONY: bench
 bench: build redis ## Measure how fast the bus is, beside its baselines; SCENARIO=ingest,bulk, FULL=1, CLUSTER=3, or PEERS=1
 ifdef PEERS
-	cd tools/bench-peers && go build -o ../../bin/bench-peers .
+	go -C tools/bench build -o ../../bin/bench-peers ./peers
 	bin/bench-peers
 else
-	bin/rtm bench $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(FULL),--full) $(if $(CLUSTER),--cluster $(CLUSTER))
+	go -C tools/bench build -o ../../bin/bench .
+	bin/bench $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(FULL),--full) $(if $(CLUSTER),--cluster $(CLUSTER))
 endif
 
-# What it is measured beside is in a module of its own, which `make check` does not build. After a
-# change of what it uses of internal/bench, this says in seconds whether it still works.
+# Each scenario, and each peer, runs for a moment. Run it after a change of the benchmark, or of what
+# it uses of the bus.
 .PHONY: peers
-peers: build redis ## Test and try what PEERS=1 runs, quickly
-	cd tools/bench-peers && go mod tidy -diff && go vet ./... && go test ./... && go build -o ../../bin/bench-peers .
+peers: build redis ## Test the benchmark, and try what PEERS=1 runs, quickly
+	cd tools/bench && go mod tidy -diff && go vet ./peers && go test ./... && go build -o ../../bin/bench-peers ./peers
 	bin/bench-peers --quick
 
 .PHONY: profile
 profile: build redis ## Leave CPU and heap profiles of a benchmark in profiles/; SCENARIO=ingest,end-to-end
-	bin/rtm bench --profile $(CURDIR)/profiles $(if $(SCENARIO),--scenario $(SCENARIO))
+	go -C tools/bench build -o ../../bin/bench .
+	bin/bench --profile $(CURDIR)/profiles $(if $(SCENARIO),--scenario $(SCENARIO))
 
 .PHONY: redis
 redis: # A real redis-server for the tests, where it can be installed

@@ -309,15 +309,14 @@ func pasteWalkOfJobs(t *testing.T, printed string, until func(text string) []str
 }
 
 func TestWrongUsage(t *testing.T) {
-	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"dev", "extra"}, {"dev", "--port", "x"}, {"dev", "--redis-url", "http://x"},
-		{"bench", "extra"}, {"bench", "--scenario", "nonsense"}, {"bench", "--bus", "http://x"}, {"bench", "--duration", "x"}} {
+	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"dev", "extra"}, {"dev", "--port", "x"}, {"dev", "--redis-url", "http://x"}} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, app.ExitUsage, run(t.Context(), args, &stdout, &stderr), args)
 		assert.True(t, strings.HasPrefix(stderr.String(), "rtm: "), stderr.String())
 		assert.Contains(t, stderr.String(), "--help", "it says where to read what is right")
 		assert.Empty(t, stdout.String())
 	}
-	for _, args := range [][]string{{"-version"}, {"--version"}, {"-h"}, {"dev", "-h"}, {"bench", "-h"}} {
+	for _, args := range [][]string{{"-version"}, {"--version"}, {"-h"}, {"dev", "-h"}} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, app.ExitOK, run(t.Context(), args, &stdout, &stderr), args)
 		assert.NotEmpty(t, stdout.String())

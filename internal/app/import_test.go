@@ -65,21 +65,19 @@ var plan = []room{
 	{"terminal", ""},
 	{"top", "bus overview format client terminal"},
 	{"tail", "bus client selfsigned terminal"},
-	{"bench", "overview freeport rdb store overview/samples client selfsigned"}, // it measures from outside, and makes a bus on a cluster, and a history
 	{"app", "bus clock overview machines machines/definition signature rdb queue account store inspect outbound telemetry jobs overview/samples ingest machines/engine delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move client terminal top tail bench app"},
+	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move client terminal top tail app"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those
 // below.
 var libraries = map[string]string{
 	"github.com/DataDog/datadog-go/":       "telemetry/vendors",
-	"github.com/HdrHistogram/":             "bench/load",
 	"github.com/abbot/go-http-auth":        "web/rest",
 	"github.com/alicebob/miniredis/":       "cmd/rtm", // for rtm dev
 	"github.com/cenkalti/backoff/":         "client",
@@ -90,7 +88,6 @@ var libraries = map[string]string{
 	"github.com/go-chi/chi/":               "web",
 	"github.com/go-json-experiment/json":   "client wire web cmd/rtm",
 	"github.com/gofrs/flock":               "tail",
-	"github.com/google/pprof/":             "bench",
 	"github.com/google/uuid":               "jobs",
 	"github.com/honeybadger-io/":           "telemetry/vendors",
 	"github.com/joho/godotenv":             "app",
@@ -105,7 +102,7 @@ var libraries = map[string]string{
 	"go.opentelemetry.io/":                 "telemetry",
 	"go.yaml.in/yaml/":                     "machines/definition cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
-	"golang.org/x/sync/":                   "store inspect machines/engine bench cmd/rtm",
+	"golang.org/x/sync/":                   "store inspect machines/engine cmd/rtm",
 	"golang.org/x/sys/":                    "outbound tail",
 	"golang.org/x/term":                    "terminal",
 	"golang.org/x/time/":                   "web/rest",
