@@ -98,7 +98,7 @@ lint: # What reads the code, and runs none of it
 	$(SPARE_CPU) go -C client vet ./...
 	$(SPARE_CPU) go -C tools/bench vet $(BENCH)
 	$(SPARE_CPU) go tool staticcheck $(ALL)
-	$(SPARE_CPU) staticcheck=$$(go tool -n staticcheck) && cd tools/bench && $$staticcheck $(BENCH)
+	staticcheck=$$(go tool -n staticcheck) && cd tools/bench && $(SPARE_CPU) $$staticcheck $(BENCH)
 
 # A program with the race detector would sleep for a second before it ends.
 .PHONY: race
@@ -109,10 +109,10 @@ race: tools
 .PHONY: bench
 bench: build redis ## Measure how fast the bus is, beside its baselines; SCENARIO=ingest,bulk, FULL=1, CLUSTER=3, or PEERS=1
 ifdef PEERS
-	go -C tools/bench build -o ../../bin/bench-peers ./peers
+	go -C tools/bench build -trimpath -o ../../bin/bench-peers ./peers
 	bin/bench-peers
 else
-	go -C tools/bench build -o ../../bin/bench .
+	go -C tools/bench build -trimpath -o ../../bin/bench .
 	bin/bench $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(FULL),--full) $(if $(CLUSTER),--cluster $(CLUSTER))
 endif
 
@@ -120,12 +120,12 @@ endif
 # it uses of the bus.
 .PHONY: peers
 peers: build redis ## Test the benchmark, and try what PEERS=1 runs, quickly
-	cd tools/bench && go mod tidy -diff && go vet ./peers && go test ./... && go build -o ../../bin/bench-peers ./peers
+	cd tools/bench && go mod tidy -diff && go vet ./peers && $(GO_TEST) ./... && go build -trimpath -o ../../bin/bench-peers ./peers
 	bin/bench-peers --quick
 
 .PHONY: profile
 profile: build redis ## Leave CPU and heap profiles of a benchmark in profiles/; SCENARIO=ingest,end-to-end
-	go -C tools/bench build -o ../../bin/bench .
+	go -C tools/bench build -trimpath -o ../../bin/bench .
 	bin/bench --profile $(CURDIR)/profiles $(if $(SCENARIO),--scenario $(SCENARIO))
 
 .PHONY: redis

@@ -116,12 +116,6 @@ func (e *environment) runBeside(ctx context.Context, how trial) (m measurement, 
 	return m, errors.Join(err, e.stack.Stop(stack.Worker))
 }
 
-// drainCosts are the cells of what was spent on each event after all was published, under names
-// with a prefix.
-func (m measurement) drainCosts(prefix string) report.Row {
-	return report.Cells(prefix+"worker µs", m.draining.CPUTime(stack.Worker), prefix+"redis µs", m.draining.RedisTime())
-}
-
 // publishes measures publishes in a closed loop, while no worker runs; then all is delivered.
 func (b *clusterBench) publishes(ctx context.Context) error {
 	how := trial{publishers: usualPublishers, max: usualMax, timeout: b.size.timeout}
@@ -134,15 +128,20 @@ func (b *clusterBench) publishes(ctx context.Context) error {
 		err := b.each(ctx, how, func(where string, m measurement) {
 			perScript := float64(m.publishing.Events) / float64(max(1, m.publishing.Redis.Scripts))
 			b.table.Add(report.Cells("bus", where, "subscribers", how.subscribers, "array", how.array, "events/s", m.published),
-				m.responses(""), report.Cells("events/script", perScript,
-					"web µs", m.publishing.CPUTime(stack.Web), "redis µs", m.publishing.RedisTime()), m.drainCosts("then "),
-				report.Cells("redis, all µs", m.publishing.RedisTime()+m.draining.RedisTime()), m.fate)
+				m.responses(""), report.Cells("events/script", perScript), m.publishing.CPUCells(stack.Web, stack.Redis),
+				report.Cells("then worker µs", m.draining.CPUTime(stack.Worker), "then redis µs", m.draining.CPUTime(stack.Redis),
+					"redis, all µs", redisTime(m.publishing)+redisTime(m.draining)), m.fate)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// redisTime is the CPU time of Redis per event in µs.
+func redisTime(c stack.Cost) float64 {
+	return float64(c.CPU[stack.Redis].Microseconds()) / float64(max(1, c.Events))
 }
 
 // deliveries measures deliveries from a queue, of batches of several sizes, 16 at a time.
@@ -153,7 +152,7 @@ func (b *clusterBench) deliveries(ctx context.Context) error {
 		how.worker = inFlight(usualPublishers)
 		err := b.each(ctx, how, func(where string, m measurement) {
 			b.table.Add(report.Cells("bus", where, "from a queue, max", batch,
-				"delivered/s", m.drained.Rate(how.queue/10, how.queue)), m.drainCosts(""), m.fate)
+				"delivered/s", m.drained.Rate(how.queue/10, how.queue)), m.draining.CPUCells(stack.Worker, stack.Redis), m.fate)
 		})
 		if err != nil {
 			return err
@@ -212,7 +211,7 @@ func (b *clusterBench) latencies(ctx context.Context) error {
 		err := b.each(ctx, how, func(where string, m measurement) {
 			b.table.Add(report.Cells("bus", where, "due/s", rate, "delivered/s", m.delivered, "p50 ms", m.tally.P50,
 				"p99 ms", m.tally.P99, "max ms", m.tally.Max), m.responses("answer "),
-				m.publishing.CPUCells(stack.Web, stack.Worker), report.Cells("redis µs", m.publishing.RedisTime()), m.fate)
+				m.publishing.CPUCells(stack.Web, stack.Worker, stack.Redis), m.fate)
 			if where != b.there.busName()+isApart {
 				return
 			}
@@ -246,7 +245,7 @@ func (b *clusterBench) idle(ctx context.Context) error {
 		for workers, c := range []stack.Cost{none, one} {
 			perSecond := func(spent time.Duration) float64 { return float64(spent.Microseconds()) / 1000 / over.Seconds() }
 			b.table.Add(report.Cells("bus", bus.busName(), "idle workers", workers, "web ms/s", perSecond(c.CPU[stack.Web]),
-				"worker ms/s", perSecond(c.CPU[stack.Worker]), "redis ms/s", perSecond(c.Redis.CPU),
+				"worker ms/s", perSecond(c.CPU[stack.Worker]), "redis ms/s", perSecond(c.CPU[stack.Redis]),
 				"commands/s", float64(c.Redis.Commands)/over.Seconds(), "scripts/s", float64(c.Redis.Scripts)/over.Seconds()))
 		}
 	}

@@ -189,7 +189,7 @@ func (b *consoleBench) samples(ctx context.Context, all []*viewer) error {
 	if err != nil {
 		return err
 	}
-	redis := (watched.Redis.CPU - idle.Redis.CPU).Seconds() * 1000 / count
+	redis := (watched.CPU[stack.Redis] - idle.CPU[stack.Redis]).Seconds() * 1000 / count
 	web := any(nil)
 	if cpu, known := watched.CPU[stack.Web]; known {
 		ms := (cpu - idle.CPU[stack.Web]).Seconds() * 1000 / count
@@ -218,7 +218,7 @@ func (b *consoleBench) viewers(ctx context.Context, all []*viewer) error {
 	percent := func(spent, idle time.Duration) float64 {
 		return 100 * (spent.Seconds()/got.Took.Seconds() - idle.Seconds()/b.idleFor.Seconds())
 	}
-	redis := percent(spent.Redis.CPU, b.idle.Redis.CPU)
+	redis := percent(spent.CPU[stack.Redis], b.idle.CPU[stack.Redis])
 	web := any(nil)
 	if cpu, known := spent.CPU[stack.Web]; known {
 		more := percent(cpu, b.idle.CPU[stack.Web])

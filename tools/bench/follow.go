@@ -11,8 +11,20 @@ import (
 	"routemaster/tools/bench/stack"
 )
 
-// completeTimeout is how long the last delivery may take to be completed in Redis.
+// completeTimeout is how long the last delivery or job may take to be completed in Redis.
 const completeTimeout = 20 * time.Second
+
+// await asks again and again, until the answer is yes or [completeTimeout] is over.
+func await(ctx context.Context, ask func() (bool, error)) error {
+	for deadline := time.Now().Add(completeTimeout); ; {
+		if yes, err := ask(); err != nil || yes || time.Now().After(deadline) {
+			return err
+		}
+		if err := load.Sleep(ctx, stack.PollInterval); err != nil {
+			return err
+		}
+	}
+}
 
 // test is a running trial, with a topic and callbacks of its own.
 type test struct {
@@ -47,18 +59,17 @@ func (e *environment) refuse(ctx context.Context, t *test) error {
 			return err
 		}
 	}
-	for deadline := time.Now().Add(stack.StallTimeout); ; {
+	var refused int64
+	all := int64(t.refused * t.subscribers)
+	err := await(ctx, func() (bool, error) {
 		tally, err := e.receiver.Tally(ctx)
-		switch {
-		case err != nil, tally.Refusals >= int64(t.refused*t.subscribers):
-			return err
-		case time.Now().After(deadline):
-			return fmt.Errorf("of %d batches %d were refused within %v", t.refused, tally.Refusals, stack.StallTimeout)
-		}
-		if err := load.Sleep(ctx, stack.PollInterval); err != nil {
-			return err
-		}
+		refused = tally.Refusals
+		return refused >= all, err
+	})
+	if err == nil && refused < all {
+		err = fmt.Errorf("of %d batches %d were refused within %v", all, refused, completeTimeout)
 	}
+	return err
 }
 
 // finish disconnects. It removes the topic from a remote bus.
@@ -88,19 +99,11 @@ func (e *environment) fate(ctx context.Context, t *test) (report.Row, error) {
 	if e.remote {
 		return row, nil
 	}
-	left, err := e.leftOver(ctx)
+	var left int64
+	err = await(ctx, func() (_ bool, err error) {
+		left, err = e.stack.LeftOver(ctx)
+		return left == 0, err
+	})
 	e.report.Add(report.LeftOver, left)
 	return append(row, report.Cell{Name: "left", Value: left}), err
-}
-
-// leftOver counts the keys that are left, once the last delivery is completed.
-func (e *environment) leftOver(ctx context.Context) (left int64, err error) {
-	for deadline := time.Now().Add(completeTimeout); ; {
-		if left, err = e.stack.LeftOver(ctx); err != nil || left == 0 || time.Now().After(deadline) {
-			return left, err
-		}
-		if err := load.Sleep(ctx, stack.PollInterval); err != nil {
-			return left, err
-		}
-	}
 }

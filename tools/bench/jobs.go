@@ -18,9 +18,6 @@ type jobBench struct {
 	queue *jobs.Jobs
 }
 
-// endTimeout is how long the last jobs may take to end.
-const endTimeout = 20 * time.Second
-
 // bulkJobs is how many jobs one request enqueues.
 const bulkJobs = 1000
 
@@ -122,17 +119,13 @@ func (b *jobBench) jobFate(ctx context.Context, name string, service load.Contro
 		return nil, err
 	}
 	var left int64
-	for deadline := time.Now().Add(endTimeout); ; {
+	err = await(ctx, func() (bool, error) {
 		t, err := b.queue.Type(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if left = t.Counts.Queued + t.Counts.InProgress; left == 0 || time.Now().After(deadline) {
-			break
-		}
-		if err := load.Sleep(ctx, stack.PollInterval); err != nil {
-			return nil, err
-		}
+		left = t.Counts.Queued + t.Counts.InProgress
+		return left == 0, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	b.report.Add(report.LeftOver, left)
 	return append(row, report.Cell{Name: "left", Value: left}), nil

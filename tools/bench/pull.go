@@ -73,7 +73,7 @@ func (b *jobBench) enqueueOneByOne(ctx context.Context, name string) error {
 
 // work does so many jobs of a type, each at once.
 func (b *jobBench) work(ctx context.Context, name string, count int64) error {
-	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()
 	var done atomic.Int64
 	err := b.queue.Work(ctx, name, func(context.Context, jobs.Fetched) error {
@@ -83,7 +83,7 @@ func (b *jobBench) work(ctx context.Context, name string, count int64) error {
 		return nil
 	}, jobs.WorkOptions{Concurrency: pullThreads, Wait: 100 * time.Millisecond})
 	if err == nil && done.Load() < count {
-		err = fmt.Errorf("%d of %d jobs were fetched in %s", done.Load(), count, endTimeout)
+		err = fmt.Errorf("%d of %d jobs were fetched in %s", done.Load(), count, completeTimeout)
 	}
 	return err
 }

@@ -27,7 +27,8 @@ func (s *Stack) snapshot(ctx context.Context) (now snapshot, err error) {
 // Cost is what was spent on a number of events.
 type Cost struct {
 	Events int64
-	// CPU is the CPU time of each process. It is empty where that is not known.
+	// CPU is the CPU time of each process. Redis itself counts its own, in µs; the others are missing
+	// where the system does not tell.
 	CPU map[string]time.Duration
 	// Redis is what Redis has done, and the memory that it took in addition.
 	Redis RedisStats
@@ -48,6 +49,9 @@ func (s *Stack) Spend(ctx context.Context, do func() error) (c Cost, err error) 
 		c.CPU[name] = u.CPU - before.usage[name].CPU
 	}
 	c.Redis = after.redis.minus(before.redis)
+	if s.nodes != nil {
+		c.CPU[Redis] = c.Redis.CPU
+	}
 	return c, err
 }
 
@@ -73,11 +77,6 @@ func (c Cost) CPUTime(names ...string) any {
 		total += spent
 	}
 	return float64(total.Microseconds()) / float64(max(1, c.Events))
-}
-
-// RedisTime is the CPU time of Redis per event in µs, as Redis itself counts it.
-func (c Cost) RedisTime() float64 {
-	return float64(c.Redis.CPU.Microseconds()) / float64(max(1, c.Events))
 }
 
 // ScriptCells are the events per run of a script, and the time of scripts per event. They are only

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// StallTimeout is how long to wait for missing events while nothing arrives.
-	StallTimeout = 20 * time.Second
+	// stallTimeout is how long to wait for missing events while nothing arrives.
+	stallTimeout = 20 * time.Second
 	// PollInterval is how often to look.
 	PollInterval = 10 * time.Millisecond
 )
 
 // Follow waits until so many events have arrived at a receiver, or no more have arrived for
-// [StallTimeout]. It fails if a program has exited.
+// [stallTimeout]. It fails if a program has exited.
 func (s *Stack) Follow(ctx context.Context, receiver load.Control, events int64) (progress load.Samples, err error) {
 	last := time.Now()
 	for {
@@ -28,7 +28,7 @@ func (s *Stack) Follow(ctx context.Context, receiver load.Control, events int64)
 			last = now
 		}
 		progress = append(progress, load.Sample{At: now, Count: tally.Distinct})
-		if tally.Distinct >= events || now.Sub(last) > StallTimeout {
+		if tally.Distinct >= events || now.Sub(last) > stallTimeout {
 			return progress, nil
 		}
 		if err := s.Err(); err != nil {
