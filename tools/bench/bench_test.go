@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -243,10 +244,12 @@ func TestARemoteBus(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, topics)
 
-	o.remote.publicURL = ""
-	found, err = runScenarios(ctx, o)
-	require.NoError(t, err)
-	require.Len(t, found.Tables, 1, "publishing only")
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, runLine(ctx, []string{"--quick", "--json", "--bus", url, "--token", "bench--1"}, &stdout, &stderr), &stderr)
+	var printed struct{ Tables []struct{ Scenario string } }
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &printed))
+	require.Len(t, printed.Tables, 1, "publishing only")
+	assert.Equal(t, "ingest", printed.Tables[0].Scenario)
 
 	o.remote.token = "unknown"
 	_, err = runScenarios(ctx, o)
