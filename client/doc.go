@@ -24,5 +24,7 @@
 //
 // A [Verifier] checks the signatures of deliveries, if the subscriber has a secret.
 //
+// [Client.Tail] shows the events of a topic while they are published, without a subscription.
+//
 // Errors never contain the token, the uuid or a secret.
 package client

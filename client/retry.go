@@ -18,9 +18,7 @@ const maxRetryAfter = time.Minute
 // send sends a request until the response is 2xx, the failure is permanent, or there are no retries
 // left. It returns the last error at once if the next pause would outlast the context's deadline.
 func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
-	pauses := &backoff.ExponentialBackOff{
-		InitialInterval: c.firstPause, MaxInterval: c.maxPause, Multiplier: 2, RandomizationFactor: 0.5,
-	}
+	pauses := c.pauses()
 	for tries := 0; ; tries++ {
 		body, err := c.attempt(ctx, r)
 		if err == nil {
@@ -47,6 +45,13 @@ func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 		if !sleep(ctx, pause) {
 			return nil, err
 		}
+	}
+}
+
+// pauses returns the pauses between tries.
+func (c *Client) pauses() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval: c.firstPause, MaxInterval: c.maxPause, Multiplier: 2, RandomizationFactor: 0.5,
 	}
 }
 
