@@ -18,7 +18,6 @@ require (
 	github.com/getsentry/sentry-go v0.50.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
-	github.com/gofrs/flock v0.13.1
 	github.com/google/uuid v1.6.0
 	github.com/honeybadger-io/honeybadger-go v0.9.0
 	github.com/joho/godotenv v1.5.1

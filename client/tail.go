@@ -22,10 +22,10 @@ type TailItem struct {
 	Event *Event
 	// LeftOut is how many events were published that the tail does not show.
 	LeftOut int64
-	// Live says that the stream has begun: what is published from now on is shown.
+	// Live says that the stream has begun: events are shown from now on.
 	Live bool
 	// Lost says why the stream ended, or could not be begun again: [io.EOF] if the bus ended it, as it
-	// does every half hour. What is published before the next Live is not shown.
+	// does every half hour. Events published before the next Live are not shown.
 	Lost error
 }
 

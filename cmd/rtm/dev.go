@@ -18,7 +18,6 @@ import (
 	"routemaster/client/jobs"
 	"routemaster/internal/app"
 	"routemaster/internal/machines"
-	"routemaster/internal/tail"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/terminal"
 )
@@ -87,7 +86,7 @@ type devBus struct {
 	// machines are those of --machines; nil if there are none.
 	machines *machines.Definitions
 	api      string
-	receiver *tail.Receiver
+	receiver *devReceiver
 	service  *devService
 	// batches has every delivery, in order.
 	batches chan []client.Event
@@ -123,14 +122,8 @@ func (d *devBus) run(ctx context.Context) error {
 		return fmt.Errorf("%w; --port chooses another port", err)
 	}
 	d.api = "http://" + listener.Addr().String()
-	if d.receiver, err = tail.NewLocalReceiver(); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-
-	log := telemetry.NewLogger(d.errors, d.config.LogLevel, d.config.LogJSON)
-	defer telemetry.Flush(log)
 	d.batches = make(chan []client.Event)
-	d.receiver.Start(func(delivery context.Context, events []client.Event) error {
+	d.receiver, err = newDevReceiver(func(delivery context.Context, events []client.Event) error {
 		select {
 		case d.batches <- events:
 			return nil
@@ -140,7 +133,13 @@ func (d *devBus) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	})
-	defer d.receiver.Close() // likewise
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer d.receiver.close() // likewise
+
+	log := telemetry.NewLogger(d.errors, d.config.LogLevel, d.config.LogJSON)
+	defer telemetry.Flush(log)
 	if d.config.DownstreamURL == "" {
 		d.config.DownstreamURL, d.config.DownstreamAuth = d.service.url(), d.service.password
 		d.jobs = d.service.taken
@@ -193,7 +192,7 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 		return err
 	}
 	var noTimeout time.Duration
-	subscription := client.Subscription{Topics: []string{devTopic}, Callback: d.receiver.URL(), UUID: d.receiver.UUID(), Timeout: &noTimeout}
+	subscription := client.Subscription{Topics: []string{devTopic}, Callback: d.receiver.url(), UUID: d.receiver.uuid, Timeout: &noTimeout}
 	if err := d.as(subscriber).Subscribe(ctx, subscription); err != nil {
 		return err
 	}
@@ -294,7 +293,7 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
 
 Ctrl-C stops it. %[8]s
-`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType, received, d.machineCommands(publisher), d.receiver.UUID())
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.url(), devJobType, received, d.machineCommands(publisher), d.receiver.uuid)
 }
 
 // token returns the token of a client: the one that an earlier run left in Redis, else [devToken].

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-
-	"routemaster/internal/tail"
 )
 
 // devKeys are the root keys that rtm dev makes.
@@ -19,7 +17,7 @@ var devKeys = regexp.MustCompile(`\Aroot-[A-Z2-7]{26}\z`)
 // and shells of the last run go on; where there is no place for that, each run has another.
 func devRootKey() string {
 	made := "root-" + rand.Text()
-	dir, err := tail.StateDir()
+	dir, err := stateDir()
 	if err != nil {
 		return made
 	}
@@ -29,6 +27,21 @@ func devRootKey() string {
 	}
 	_ = os.WriteFile(path, []byte(made), 0o600)
 	return made
+}
+
+// stateDir creates the directory for what rtm dev keeps from run to run, for the user only: in
+// $XDG_STATE_HOME or its default in the home directory.
+func stateDir() (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // a relative one is ignored: XDG Base Directory Specification
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	dir := filepath.Join(state, "routemaster")
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // devToken is the token of a client of rtm dev, the same for the same root key.

@@ -63,7 +63,7 @@ func TestNoTextOfABusReachesATerminalAsItIs(t *testing.T) {
 		"token list": 1, "token list --json --show-tokens": 6, "token add shop": 1, "token del shop--1": 1, "sub list": 12, "sub list --json": -1,
 		"sub add https://x@shop.example/ cats": 1, "topic list": 1, "topic list --json": 7, "topic del cats": 1,
 		"pub created cats https://x.example/": 1, "__complete topic del": -1, "__complete pub created": -1,
-		"top --once --interval 200ms": -1, "top --once --json --interval 200ms": -1, "-v topic list": 2,
+		"top --once --interval 200ms": -1, "top --once --json --interval 200ms": -1, "-v topic list": 2, "tail cats": 1,
 		"label list m": 1, "label list m --limit 1 --json": -1, "label show m l": 5, "label retry m l": 1,
 	} {
 		var stdout, stderr bytes.Buffer

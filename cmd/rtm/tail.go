@@ -1,84 +1,252 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"routemaster/client"
-	"routemaster/internal/tail"
+	"routemaster/internal/bus"
+	"routemaster/internal/terminal"
 )
 
 func newTailCommand() *cobra.Command {
-	var bus busFlags
-	var options tail.Options
+	var target busFlags
+	var t tail
 	command := &cobra.Command{
 		Use:   "tail TOPIC [TOPIC...]",
 		Short: "show the events of topics as they are published",
-		Long: `Subscribe to topics for as long as this runs, and print each event. Ctrl-C ends it and unsubscribes. Only events that
-are published from now on are shown: rtm events shows earlier ones of a topic with a history.
+		Long: `Print the events of topics as they are published, until Ctrl-C. Only events that are published from now on are shown:
+rtm events shows earlier ones of a topic with a history.
 
-A client has one subscription. With the root key, tail creates a client of its own (rtm-tail-…) and removes it at the
-end. With a client's token, tail uses that client, unless it has a subscription already, which tail would replace. If
-tail is killed, the next one on this host removes what it left.
+It is a view, not a delivery: tail does not subscribe, and the bus keeps nothing for it. The bus shows 100 events a
+second of a topic at most, and 20 of one request; tail says how many others there were. If the connection is lost, tail
+connects again until it succeeds, and says for how long it saw nothing. To get every event, subscribe, or read a topic's
+history with rtm events -f.
 
-A topic that does not exist is refused, because it is usually a typing error. --create creates it.
+Commands. --exec CMD runs "sh -c CMD" for every event instead of printing it: one at a time, with the event as JSON on
+its standard input and RTM_TOPIC, RTM_TYPE, RTM_URL and RTM_TIMESTAMP (ms) in its environment. If it fails, that is
+reported and the next event follows: an event is never repeated. --exec-timeout is how long a command may run. Events
+wait in the connection meanwhile; if they are too many for it, the bus ends it. At the end, the command that runs may
+finish; a second Ctrl-C does not wait for it.
 
-Deliveries. The bus must reach this host by https. If it runs here too (and allows loopback and self-signed
-certificates, as rtm dev does) nothing needs to be set. Otherwise --listen is the address to listen on, --cert and --key
-a certificate that the bus trusts, and --public-url is the URL at which the bus reaches it. That may be the URL of a
-proxy or tunnel; with --plain, the proxy has the certificate. An event is acknowledged once it is printed. A delivery
-may be repeated, so an event may be shown twice.
-
-Commands. --exec CMD runs "sh -c CMD" for every event instead of printing it: one at a time, in order, with the event as
-JSON on its standard input and RTM_TOPIC, RTM_TYPE, RTM_URL and RTM_TIMESTAMP (ms) in its environment. If it fails, that
-is reported and the next event follows, so that one bad event does not hold up the others. A command has --exec-timeout
-to finish; one that takes longer than the bus waits for a delivery (ROUTEMASTER_TIMEOUT, usually 20 s) is run again.
-
-With --exec-retry the bus delivers an event again until its command succeeds, at growing intervals of up to a minute.
-Those behind it go on and may overtake it. Then --batch-size may be more than 1: the answer to a delivery is a receipt,
-so that only the events whose commands failed come again. Those whose commands would begin too late for --exec-timeout
-come again too. For receipts the subscription has the option partial: leave it on (rtm sub set) while this runs.
-
-The exit status is 0 after Ctrl-C, or when the output is closed; 1 after a failure, also to unsubscribe; 2 for wrong
-usage.`,
-		Example: `  rtm tail widgets -b http://127.0.0.1:17890 -t ROOT_KEY
+The exit status is 0 after Ctrl-C, or when the output is closed; 1 after a failure, also if there is no such topic; 2
+for wrong usage.`,
+		Example: `  rtm tail widgets -b http://127.0.0.1:17890 -t TOKEN
   rtm tail widgets gadgets -b @staging --json | jq .url
-  rtm tail orders -b @staging --exec 'curl -fsS -d @- localhost:3000/events'
-  rtm tail orders -b @staging --exec ./handle --exec-retry --batch-size 20
-  rtm tail orders -b @production --plain --listen 127.0.0.1:8080 --public-url https://me.tunnel.example/`,
+  rtm tail orders -b @staging --exec 'curl -fsS -d @- localhost:3000/events'`,
 		Args:              arguments(1, -1),
-		ValidArgsFunction: bus.completeTopics(0, -1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			options.Topics, options.Out, options.Errors = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
-			bus.stderr = options.Errors
-			if options.BusURL, options.Token, err = bus.resolve(); err != nil {
+		ValidArgsFunction: target.completeTopics(0, -1),
+		RunE: target.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			t.topics, t.out, t.errors = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if err := t.validate(); err != nil {
 				return usageError{err}
 			}
-			if err := options.Validate(); err != nil {
-				return usageError{err}
-			}
-			options.Connect = func(token string) (*client.Client, error) {
-				as := bus
-				as.bus, as.token = options.BusURL, token
-				return as.client()
-			}
-			return explain(tail.Run(cmd.Context(), options))
-		},
+			return t.run(cmd.Context(), c)
+		}),
 	}
-	bus.add(command)
+	target.add(command)
 	flags := command.Flags()
-	flags.BoolVar(&options.JSON, "json", false, "print each event as one line of JSON, as it is delivered")
-	flags.BoolVar(&options.Create, "create", false, "create topics that do not exist; they stay")
-	flags.StringVar(&options.Exec.Command, "exec", "", "run a `command` for every event, instead of printing it")
-	flags.BoolVar(&options.Exec.Retry, "exec-retry", false, "have an event delivered again if its command fails")
-	flags.DurationVar(&options.Exec.Timeout, "exec-timeout", 15*time.Second, "kill a command that runs longer, as failed")
-	flags.IntVar(&options.Latency, "latency", 0, "how many `ms` a batch waits for more events")
-	flags.IntVar(&options.BatchSize, "batch-size", 0, "maximum of events in a delivery (default 100; with --exec 1)")
-	flags.StringVar(&options.Listen, "listen", "127.0.0.1:0", "`HOST:PORT` to receive deliveries at")
-	flags.StringVar(&options.PublicURL, "public-url", "", "https `URL` at which the bus reaches that")
-	flags.BoolVar(&options.Plain, "plain", false, "listen without TLS, behind a proxy at the public URL that has it")
-	flags.StringVar(&options.CertFile, "cert", "", "PEM `file` of the certificate (default: a self-signed one)")
-	flags.StringVar(&options.KeyFile, "key", "", "PEM `file` of its key")
+	flags.BoolVar(&t.json, "json", false, "print each event as one line of JSON, as it is delivered")
+	flags.StringVar(&t.command, "exec", "", "run a `command` for every event, instead of printing it")
+	flags.DurationVar(&t.timeout, "exec-timeout", 15*time.Second, "kill a command that runs longer, as failed")
 	return command
+}
+
+// tail shows the events of topics while they are published.
+type tail struct {
+	topics []string
+	json   bool
+	// command, unless empty, runs for each event; timeout is how long it may take.
+	command string
+	timeout time.Duration
+	// out gets the events, errors everything else.
+	out, errors io.Writer
+
+	// mu is held while one item of a stream is shown.
+	mu      sync.Mutex
+	printer *eventPrinter
+	// starting is how many streams have not begun yet.
+	starting int
+	// handled counts events, failed the commands that failed.
+	handled, failed atomic.Int64
+}
+
+// validate checks the arguments and flags. Its errors are for the user.
+func (t *tail) validate() error {
+	t.topics = slices.Compact(slices.Sorted(slices.Values(t.topics)))
+	for _, topic := range t.topics {
+		if err := bus.TopicName(topic).Validate(); err != nil {
+			return fmt.Errorf("%q: %w", topic, err)
+		}
+	}
+	switch {
+	case t.command != "" && t.json:
+		return errors.New("--json is for printing; with --exec the command gets the JSON")
+	case t.timeout <= 0:
+		return errors.New("--exec-timeout must be more than 0")
+	}
+	return nil
+}
+
+// run shows events until the context is done, the output or the terminal is closed, or the bus
+// refuses a stream.
+func (t *tail) run(ctx context.Context, c *client.Client) error {
+	ctx, release := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is closed
+	defer release()
+	defer catchBrokenPipes()()
+	t.printer, t.starting = newEventPrinter(t.out, t.json), len(t.topics)
+	group, running := errgroup.WithContext(ctx)
+	for _, topic := range t.topics {
+		group.Go(func() error { return t.watch(running, c, topic) })
+	}
+	group.Go(func() error { return awaitClosed(running, t.out) })
+	err := t.await(running, group)
+	if err != nil && ctx.Err() == nil && !isClosed(err) { // neither the user, nor the reader of the output
+		return t.explainUnknown(ctx, c, err)
+	}
+	text := fmt.Sprintf("ended; events: %d", t.handled.Load())
+	if failed := t.failed.Load(); failed > 0 {
+		text += fmt.Sprintf(", commands that failed: %d", failed)
+	}
+	t.say("%s", text)
+	return nil
+}
+
+// await waits for the streams, and for the event that is being shown. It gives up on an output that
+// is not read.
+func (t *tail) await(running context.Context, group *errgroup.Group) error {
+	ended := make(chan error, 1)
+	go func() { ended <- group.Wait() }()
+	<-running.Done()
+	limit := time.Second
+	if t.command != "" {
+		limit += t.timeout
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(limit):
+		return context.Cause(running)
+	}
+}
+
+// stream is the state of a topic's stream.
+type stream struct {
+	topic string
+	// lost is when it was lost; zero while it is live. reported is set once the user knows why.
+	lost     time.Time
+	reported bool
+}
+
+// watch shows the events of a topic.
+func (t *tail) watch(ctx context.Context, c *client.Client, topic string) error {
+	s := stream{topic: topic}
+	for item, err := range c.Tail(ctx, topic) {
+		if err == nil {
+			err = t.show(ctx, &s, item)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show shows what a stream reports.
+func (t *tail) show(ctx context.Context, s *stream, item client.TailItem) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+	case item.Event != nil && t.command != "":
+		t.execute(context.WithoutCancel(ctx), *item.Event)
+	case item.Event != nil:
+		if err := t.printer.print(*item.Event); err != nil {
+			return err
+		}
+		t.handled.Add(1)
+	case item.LeftOut > 0:
+		t.say("%s: %d events are not shown: a live tail shows 100 a second, and 20 of one request", s.topic, item.LeftOut)
+	case item.Lost != nil:
+		t.showLost(s, item.Lost)
+	case !s.lost.IsZero():
+		t.say("%s: connected again; what was published in between, for %v, is not shown", s.topic, time.Since(s.lost).Round(10*time.Millisecond))
+		s.lost, s.reported = time.Time{}, false
+	default:
+		if t.starting--; t.starting == 0 {
+			t.say("showing what is published to %s from now on; Ctrl-C ends it", strings.Join(t.topics, " "))
+		}
+	}
+	return nil
+}
+
+// showLost says why a stream was lost, once. If the bus has ended it, it probably begins again at
+// once.
+func (t *tail) showLost(s *stream, why error) {
+	if s.lost.IsZero() {
+		s.lost = time.Now()
+	}
+	if !s.reported && !errors.Is(why, io.EOF) {
+		t.say("%v; trying again", why)
+		s.reported = true
+	}
+}
+
+// say prints a message for the user.
+func (t *tail) say(format string, values ...any) {
+	fmt.Fprintln(t.errors, "rtm: "+terminal.EscapeLines(fmt.Sprintf(format, values...)))
+}
+
+// explainUnknown names the topics that do not exist, and suggests others, if that is why a stream
+// was refused.
+func (t *tail) explainUnknown(ctx context.Context, c *client.Client, refusal error) error {
+	if answer, ok := errors.AsType[*client.Error](refusal); !ok || answer.Status != http.StatusNotFound {
+		return refusal
+	}
+	known, err := c.Topics(ctx)
+	if err != nil {
+		return refusal
+	}
+	var names, unknown []string
+	for _, topic := range known {
+		names = append(names, topic.Name)
+	}
+	for _, topic := range t.topics {
+		if !slices.Contains(names, topic) {
+			unknown = append(unknown, topic+suggest(topic, names))
+		}
+	}
+	if len(unknown) == 0 {
+		return refusal
+	}
+	return fmt.Errorf("there is no topic %s; a topic begins with the first publish or subscription to it", strings.Join(unknown, ", nor "))
+}
+
+// suggest names the topics that may have been meant.
+func suggest(topic string, names []string) string {
+	var near []string
+	for _, name := range names {
+		alike := bus.EditDistance(topic, name) <= max(1, len(topic)/4) || strings.HasPrefix(name, topic) || strings.HasPrefix(topic, name)
+		if alike && bus.TopicName(name).Validate() == nil {
+			near = append(near, name)
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	slices.Sort(near)
+	return " (did you mean " + strings.Join(near[:min(len(near), 5)], ", ") + "?)"
 }

@@ -35,7 +35,7 @@ type tailing struct {
 
 const tailStarted = "; Ctrl-C ends it\n"
 
-// startTail starts an rtm tail, and waits until it has subscribed.
+// startTail starts an rtm tail, and waits until its streams have begun.
 func startTail(t *testing.T, b *testBus, token string, args ...string) *tailing {
 	t.Helper()
 	r := launchTail(t, b, token, nil, args...)
@@ -81,20 +81,15 @@ func (r *tailing) end(t *testing.T) {
 	require.Equal(t, app.ExitOK, r.wait(t), r.stderr.String())
 }
 
-// tailBus is a bus with a topic widgets, its publisher, and a place of its own for the notes of
-// tails.
+// tailBus is a bus with a topic widgets, and its publisher.
 type tailBus struct {
 	*testBus
 	root, publisher *client.Client
-	notes           string
 }
 
-func startTailBus(t *testing.T, adjust ...func(*app.Config)) *tailBus {
+func startTailBus(t *testing.T) *tailBus {
 	t.Helper()
-	b := &tailBus{testBus: startBus(t, adjust...)}
-	state := t.TempDir()
-	t.Setenv("XDG_STATE_HOME", state)
-	b.notes = filepath.Join(state, "routemaster", "tail")
+	b := &tailBus{testBus: startBus(t)}
 	b.root, b.publisher = b.connect(t, rootKey), b.connect(t, b.addClient(t, "warehouse"))
 	b.publish(t, 0)
 	return b
@@ -110,17 +105,6 @@ func (b *tailBus) publish(t *testing.T, number int) {
 	require.NoError(t, b.publisher.Publish(t.Context(), b.event(number)))
 }
 
-// tokens are the names of the bus's clients.
-func (b *tailBus) tokens(t *testing.T) (names []string) {
-	t.Helper()
-	tokens, err := b.root.Tokens(t.Context())
-	require.NoError(t, err)
-	for _, token := range tokens {
-		names = append(names, token.Name)
-	}
-	return names
-}
-
 func (b *tailBus) subscriptions(t *testing.T) []client.SubscriptionStatus {
 	t.Helper()
 	subscriptions, err := b.root.Subscriptions(t.Context())
@@ -128,23 +112,7 @@ func (b *tailBus) subscriptions(t *testing.T) []client.SubscriptionStatus {
 	return subscriptions
 }
 
-// noteFiles are the notes of tails.
-func (b *tailBus) noteFiles(t *testing.T) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(b.notes, "*.json"))
-	require.NoError(t, err)
-	return paths
-}
-
-// requireNothingLeft requires that tails have left nothing, neither on the bus nor here.
-func (b *tailBus) requireNothingLeft(t *testing.T, names ...string) {
-	t.Helper()
-	require.Empty(t, b.subscriptions(t))
-	require.Equal(t, append([]string{"warehouse"}, names...), b.tokens(t))
-	require.Empty(t, b.noteFiles(t))
-}
-
-// tailProcess starts an rtm tail as a process of its own, and waits until it has subscribed.
+// tailProcess starts an rtm tail as a process of its own, and waits until its streams have begun.
 func tailProcess(t *testing.T, b *tailBus, token string, stdout io.Writer, args ...string) (*exec.Cmd, *screen) {
 	t.Helper()
 	command := exec.Command(filepath.Join(installRtm(t), "rtm"), append([]string{"tail", "-b", b.url, "-t", token}, args...)...)
@@ -157,12 +125,6 @@ func tailProcess(t *testing.T, b *tailBus, token string, stdout io.Writer, args 
 	})
 	stderr.waitFor(t, tailStarted)
 	return command, stderr
-}
-
-func kill(t *testing.T, command *exec.Cmd) {
-	t.Helper()
-	require.NoError(t, command.Process.Kill())
-	_ = command.Wait()
 }
 
 // waitProcess requires that a process ends, with status 0.

@@ -64,14 +64,13 @@ var plan = []room{
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "bus overview format client terminal"},
-	{"tail", "bus client selfsigned terminal"},
 	{"app", "bus clock overview machines machines/definition signature rdb queue account store inspect outbound telemetry jobs overview/samples ingest machines/engine delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move client terminal top tail app"},
+	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move client selfsigned terminal top app"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those
@@ -87,7 +86,6 @@ var libraries = map[string]string{
 	"github.com/getsentry/sentry-go":       "telemetry/vendors",
 	"github.com/go-chi/chi/":               "web",
 	"github.com/go-json-experiment/json":   "client wire web cmd/rtm",
-	"github.com/gofrs/flock":               "tail",
 	"github.com/google/uuid":               "jobs",
 	"github.com/honeybadger-io/":           "telemetry/vendors",
 	"github.com/joho/godotenv":             "app",

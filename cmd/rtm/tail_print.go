@@ -1,4 +1,4 @@
-package tail
+package main
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -16,16 +15,15 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// printer prints events, a line each.
-type printer struct {
-	mu             sync.Mutex
+// eventPrinter prints events, a line each.
+type eventPrinter struct {
 	out            io.Writer
 	json, coloured bool
 	now            func() time.Time
 }
 
-func newPrinter(out io.Writer, json bool) *printer {
-	return &printer{out: out, json: json, coloured: !json && wantsColour(out), now: time.Now}
+func newEventPrinter(out io.Writer, json bool) *eventPrinter {
+	return &eventPrinter{out: out, json: json, coloured: !json && wantsColour(out), now: time.Now}
 }
 
 // wantsColour reports whether an output is a terminal whose user has not switched colours off
@@ -34,19 +32,15 @@ func wantsColour(out io.Writer) bool {
 	return terminal.Is(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// print prints the events of a delivery with one write.
-func (p *printer) print(events []client.Event) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// print prints an event with one write.
+func (p *eventPrinter) print(event client.Event) error {
 	var text bytes.Buffer
-	for _, event := range events {
-		if p.json {
-			text.WriteString(terminal.Escape(terminal.JSON(event)))
-		} else {
-			p.line(&text, event)
-		}
-		text.WriteByte('\n')
+	if p.json {
+		text.WriteString(terminal.Escape(terminal.JSON(event)))
+	} else {
+		p.line(&text, event)
 	}
+	text.WriteByte('\n')
 	_, err := p.out.Write(text.Bytes())
 	return err
 }
@@ -64,7 +58,7 @@ const (
 var typeColours = map[client.EventType]string{client.Create: green, client.Update: yellow, client.Delete: red, client.Gap: red}
 
 // line writes an event for people: the time, the topic, the type, the URL and the data.
-func (p *printer) line(text *bytes.Buffer, event client.Event) {
+func (p *eventPrinter) line(text *bytes.Buffer, event client.Event) {
 	p.word(text, faint, p.clock(event.Timestamp))
 	p.word(text, cyan, " "+terminal.Escape(cmp.Or(event.Topic, "-")))
 	p.word(text, cmp.Or(typeColours[event.Type], faint), fmt.Sprintf(" %-6s", terminal.Escape(string(event.Type))))
@@ -74,7 +68,7 @@ func (p *printer) line(text *bytes.Buffer, event client.Event) {
 	}
 }
 
-func (p *printer) word(text *bytes.Buffer, colour, word string) {
+func (p *eventPrinter) word(text *bytes.Buffer, colour, word string) {
 	if p.coloured && colour != plain {
 		word = "\x1b[" + colour + "m" + word + "\x1b[" + plain + "m"
 	}
@@ -82,7 +76,7 @@ func (p *printer) word(text *bytes.Buffer, colour, word string) {
 }
 
 // clock formats a local time, with the date unless it is today.
-func (p *printer) clock(t time.Time) string {
+func (p *eventPrinter) clock(t time.Time) string {
 	now := p.now()
 	if t.IsZero() {
 		t = now

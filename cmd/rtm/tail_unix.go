@@ -1,6 +1,6 @@
 //go:build unix
 
-package tail
+package main
 
 import (
 	"context"
