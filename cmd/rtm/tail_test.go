@@ -115,6 +115,11 @@ func TestTailRefusesTopicsThatDoNotExist(t *testing.T) {
 	assert.Equal(t, app.ExitFailed, r.wait(t))
 	assert.Equal(t, "rtm: there is no topic order (did you mean orders, orders_cancelled?), nor sprockets, nor widgetz (did you mean widgets?); "+
 		"a topic begins with the first publish or subscription to it\n", r.stderr.String())
+
+	r = startTail(t, b.testBus, rootKey, "widgets", "orders")
+	require.NoError(t, b.root.DeleteTopic(t.Context(), "orders"))
+	assert.Equal(t, app.ExitFailed, r.wait(t))
+	assert.Contains(t, r.stderr.String(), "rtm: there is no topic orders (did you mean orders_cancelled?); ")
 }
 
 func TestTailEndsWhenItsTokenIsRemoved(t *testing.T) {

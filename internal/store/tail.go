@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -65,7 +66,7 @@ type TailStream struct {
 	missed atomic.Int64
 }
 
-// Parts are what was published. It is closed when the hub is.
+// Parts are what was published. It is closed when the hub is, or the topic was deleted.
 func (s *TailStream) Parts() <-chan TailPart { return s.parts }
 
 // Missed returns how many events there were that are in no part, since it was last asked.
@@ -126,12 +127,17 @@ func (h *TailHub) register(topic bus.TopicName, client bus.ClientName) (s *TailS
 
 // Close ends the stream.
 func (s *TailStream) Close() {
-	h, w := s.hub, s.watch
+	h := s.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !w.streams[s] {
-		return
+	if s.watch.streams[s] {
+		h.remove(s)
 	}
+}
+
+// remove removes a stream, and its watch with the last. The hub is locked.
+func (h *TailHub) remove(s *TailStream) {
+	w := s.watch
 	delete(w.streams, s)
 	h.streams--
 	if h.clients[s.client]--; h.clients[s.client] == 0 {
@@ -142,6 +148,16 @@ func (s *TailStream) Close() {
 		if h.watches[w.topic] == w {
 			delete(h.watches, w.topic)
 		}
+	}
+}
+
+// end ends the streams of a watch.
+func (h *TailHub) end(w *watch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range w.streams {
+		close(s.parts)
+		h.remove(s)
 	}
 }
 
@@ -212,7 +228,9 @@ func (w *watch) run() {
 		case <-w.ctx.Done():
 		case <-time.After(renewInterval):
 			calling, cancel := context.WithTimeout(w.ctx, callTimeout)
-			if err := w.listen(calling); err != nil && w.ctx.Err() == nil {
+			if err := w.listen(calling); errors.Is(err, bus.ErrTopicUnknown) {
+				w.hub.end(w)
+			} else if err != nil && w.ctx.Err() == nil {
 				w.hub.log.Debug("could not renew a live tail", "topic", string(w.topic), "error", err)
 			}
 			cancel()

@@ -113,6 +113,22 @@ func TestALiveTailEndsWithItsToken(t *testing.T) {
 	}
 }
 
+func TestALiveTailEndsWithItsTopic(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)
+	url := a.Run()
+	ended, _ := a.watch(url, "widgets")
+	too, stop := a.watch(url, "widgets")
+	a.RequireDone(alice, "DELETE", "/topics/widgets", "")
+	for _, fields := range []chan string{ended, too} {
+		for text := range fields {
+			require.Fail(t, text)
+		}
+	}
+	stop()
+	assert.Equal(t, http.StatusNotFound, a.Do(bob, "GET", "/topics/widgets/tail", "").Status)
+}
+
 // TestASlowBodyIsRefusedWhenItsTokenIsGone removes a token between the head of a request and the
 // end of its body.
 func TestASlowBodyIsRefusedWhenItsTokenIsGone(t *testing.T) {
