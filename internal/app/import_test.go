@@ -101,7 +101,7 @@ var libraries = map[string]string{
 	"go.yaml.in/yaml/":                     "machines/definition cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
 	"golang.org/x/sync/":                   "store inspect machines/engine cmd/rtm",
-	"golang.org/x/sys/":                    "outbound tail",
+	"golang.org/x/sys/":                    "outbound cmd/rtm",
 	"golang.org/x/term":                    "terminal",
 	"golang.org/x/time/":                   "web/rest",
 }
