@@ -105,6 +105,7 @@ func TestBasicTakesANameAndItsToken(t *testing.T) {
 func TestGuessesGet429(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "wrong credentials are counted in the process")
 	a := newAPI(t, rdbtest.Embedded(t))
+	handler := a.Server.Handler()
 	const guesses = 100
 	answers := make(chan *httptest.ResponseRecorder, guesses)
 	for range guesses {
@@ -112,7 +113,7 @@ func TestGuessesGet429(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/pulse", nil)
 			r.SetBasicAuth("guess", "")
 			w := httptest.NewRecorder()
-			a.Handler.ServeHTTP(w, r)
+			handler.ServeHTTP(w, r)
 			answers <- w
 		}()
 	}

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -133,19 +131,6 @@ func TestGeneratorsGetTheTypesRight(t *testing.T) {
 		}
 	}
 	assert.Greater(t, schemas, 500)
-}
-
-// TestOpenAPIIsLinted runs a linter, which is a module of its own.
-func TestOpenAPIIsLinted(t *testing.T) {
-	rdbtest.OneRedisOnly(t, "it asks nothing of Redis")
-	// It runs for a moment, and takes half a minute to compile, or twice that to be optimized. What
-	// it needs is built once, as for `make test`, and not again with cgo for the race detector.
-	lint := exec.CommandContext(t.Context(), "go", "run", "-mod=readonly",
-		"-gcflags=github.com/speakeasy-api/...=-dwarf=false -N -l", ".", "../../openapi.json")
-	lint.Dir = "testdata/lint"
-	lint.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-	findings, err := lint.CombinedOutput()
-	require.NoError(t, err, "%s", findings)
 }
 
 // TestDeliveriesAreDocumented publishes data of every kind, and checks the delivery against its

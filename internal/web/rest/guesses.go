@@ -98,7 +98,7 @@ func sourceOf(remote string) string {
 type uncounted struct{}
 
 // Uncounted is the context of requests that a part of this process sends in the name of others. It
-// counts their guesses itself.
+// counts their guesses itself. Tests of what is refused send theirs with it.
 func Uncounted(ctx context.Context) context.Context {
 	return context.WithValue(ctx, uncounted{}, true)
 }

@@ -32,6 +32,7 @@ import (
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web"
+	"routemaster/internal/web/rest"
 )
 
 // Credentials: the root key of an [API], and the tokens of its two clients. A client's name is its
@@ -47,7 +48,9 @@ const (
 type API struct {
 	*store.Bus
 	*storetest.Worker
-	T       testing.TB
+	T testing.TB
+	// Handler refuses wrong credentials at once: tests send more than are answered in a second. The
+	// handler of Server slows them down.
 	Handler http.Handler
 	Server  *web.API
 	// Log is what the API has logged.
@@ -103,7 +106,10 @@ func On(t testing.TB, all *store.Bus, adjust ...func(*web.Config)) *API {
 	a.Worker = storetest.NewWorker(all, now)
 	log := slog.New(slog.NewTextHandler(a.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	a.Server = web.New(config, all, ingest.New(all, ingest.Options{}), telemetry.NewRegistry().Handler(), log, now)
-	a.Handler = a.Server.Handler()
+	handler := a.Server.Handler()
+	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(rest.Uncounted(r.Context())))
+	})
 	require.NoError(t, all.PutToken(t.Context(), Alice, "alice"))
 	require.NoError(t, all.PutToken(t.Context(), Bob, "bob"))
 	return a
