@@ -28,8 +28,10 @@ SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS="$$GOFLAGS -gcflags=all=-dwarf=fal
 # Go's own limits of memory, as daemons do. Many of them wait more than they compute, so there are
 # more packages at a time than cores, and more tests of a package. The time-out is for a test that
 # hangs, and not for a slow host: the longest package takes 3 minutes on a quiet one.
+# Random steps begin with the same seed each time, so that no change fails by chance: make chaos,
+# make model and make fuzz look for what these do not meet.
 MORE_THAN_CORES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
-GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 -timeout 40m \
+GO_TEST := RAPID_SEED=1 $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 -timeout 40m \
 	-p $(MORE_THAN_CORES) -parallel $(MORE_THAN_CORES)
 
 # All packages: ./... would leave out those of the Go client, which is a module of its own. So is the
@@ -63,6 +65,16 @@ chaos: redis ## Run the fault test under load and count; it takes CLUSTER=1, DUR
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s
 	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.duration $(DURATION)
+
+# How many sequences of steps each model is compared with. A failure names the seed of its sequence,
+# which SEED=7 CHECKS=1 repeats.
+CHECKS ?= 1000
+MODELS = $(sort $(dir $(shell grep -srl 'func TestRandom' --include='*_test.go' internal)))
+
+.PHONY: model
+model: redis ## Take random steps, and compare what they do with models; it takes SEED=7, CHECKS=1000
+	seed=$(if $(filter 0,$(SEED)),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '),$(SEED)) && echo "seed $$seed" && \
+	RAPID_SEED=$$seed RAPID_CHECKS=$(CHECKS) go test $(MODELS:%=./%) -run '^TestRandom' -v -timeout 0 -count 1
 
 # Each target by itself, since go test takes one at a time, and only of the module that it runs in.
 # What fails is left in testdata/fuzz.
@@ -116,7 +128,7 @@ lint: # What reads the code, and runs none of it
 # A program with the race detector would sleep for a second before it ends.
 .PHONY: race
 race: tools
-	GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(GO_TEST) -race \
+	GORACE=atexit_sleep_ms=50 RAPID_CHECKS=5 CGO_ENABLED=1 $(GO_TEST) -race \
 		$(NOT_RACING:%='-gcflags=%=-race=false -dwarf=false') $(filter $(RACED),$(LONG_TESTS)) $(RACED)
 
 .PHONY: bench
