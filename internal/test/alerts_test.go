@@ -108,6 +108,7 @@ func alertQueries(t *testing.T) map[string]string {
 
 // TestEachAlertFiresForTheFirst has promtool evaluate the example alerts.
 func TestEachAlertFiresForTheFirst(t *testing.T) {
+	t.Parallel()
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(alertQueries(t))), slices.Collect(maps.Keys(alertTests)))
 	rdbtest.NeedCommand(t, "promtool")
 	rules, err := filepath.Abs("../../examples/alerts.yaml")

@@ -81,6 +81,7 @@ func endRestoringServer(t *testing.T, directory string) {
 
 // TestBackups runs the commands of docs/backup.md on a bus, whose Redis keeps an append-only file.
 func TestBackups(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "../../cmd/rtm").CombinedOutput()
 	require.NoError(t, err, "%s", built)
@@ -217,6 +218,7 @@ func requireAlarm(t *testing.T, o *operator, remembers *rdb.Identity) {
 
 // TestABackupOfACluster restores each master by itself, and requires what each partition had.
 func TestABackupOfACluster(t *testing.T) {
+	t.Parallel()
 	const masters, partitions = 2, 4
 	cluster := rdbtest.NewCluster(t, masters, time.Second, func(o *rdbtest.ClusterOptions) {
 		o.Replicas, o.Arguments = 0, []string{"--appendonly", "yes"}

@@ -38,6 +38,7 @@ func TestWebLogsAtStartThatRedisIsUnavailable(t *testing.T) {
 // TestWebWaitsForTheBusOfACluster stops it while it waits, and starts it again. Meanwhile it
 // answers probes, on the port that serves the bus afterwards.
 func TestWebWaitsForTheBusOfACluster(t *testing.T) {
+	t.Parallel()
 	_, url := clusterOfOneNode(t)
 	address := rdbtest.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
@@ -106,6 +107,7 @@ func createBus(t *testing.T, url string) *store.Bus {
 
 // TestDaemonsHaveHealthWhileTheyWaitForTheBus on their own address for it, which they keep.
 func TestDaemonsHaveHealthWhileTheyWaitForTheBus(t *testing.T) {
+	t.Parallel()
 	_, url := clusterOfOneNode(t)
 	daemons := map[*bustest.Bus]func(context.Context, app.Config, *slog.Logger) error{}
 	for _, run := range []func(context.Context, app.Config, *slog.Logger) error{app.RunWorker, app.RunWeb} {
@@ -156,6 +158,7 @@ func TestDaemonsHaveHealthWhileTheyWaitForTheBus(t *testing.T) {
 // TestANodeOfAClusterComesBackEmpty with the number of partitions, while no daemon ran: the bus is
 // found by its other partitions, and says that it has lost data.
 func TestANodeOfAClusterComesBackEmpty(t *testing.T) {
+	t.Parallel()
 	node, url := clusterOfOneNode(t)
 	all := createBus(t, url)
 	for _, key := range []string{"partitions", all.First().Partition().Namespace() + rdb.PartitionKey} {
@@ -183,6 +186,7 @@ func TestANodeOfAClusterComesBackEmpty(t *testing.T) {
 // TestATopicIsNotDeletedWithoutAWorker on a cluster, whose events are on their way. The answer says
 // so, and not that Redis is away.
 func TestATopicIsNotDeletedWithoutAWorker(t *testing.T) {
+	t.Parallel()
 	_, url := clusterOfOneNode(t)
 	all := createBus(t, url)
 	b := bustest.Connect(t, "")

@@ -23,6 +23,7 @@ var fetchBlock = regexp.MustCompile("(?s)<!-- fetch(?:: (\\S+))? -->\n```[a-z]+\
 
 // TestTheClientIsFetchedAsItsPageSays makes a module beside a checkout, and runs its program.
 func TestTheClientIsFetchedAsItsPageSays(t *testing.T) {
+	t.Parallel()
 	module := fetchClient(t)
 	required := module.requirements()
 	assert.ElementsMatch(t, []string{

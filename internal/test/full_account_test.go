@@ -45,6 +45,7 @@ const replayed = "job_10000000-0000-4000-8000-000000000000"
 // TestAFullAccountLeavesOthersAlone has a client send as much as it can of what is never dropped.
 // It is refused before Redis comes to its high mark: what is queued for others stays.
 func TestAFullAccountLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	const mb = 1_000_000
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for name, attack := range attacks {

@@ -24,6 +24,7 @@ var walkBlock = regexp.MustCompile("(?s)<!-- walk -->\n```sh\n(.*?)```")
 // TestTheReadmesWalkWorksWhenPasted runs the README's curl commands against processes started as it
 // says.
 func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
+	t.Parallel()
 	rdbtest.NeedCommand(t, "bash")
 	rdbtest.NeedCommand(t, "curl")
 	rdbtest.NeedCommand(t, "openssl")

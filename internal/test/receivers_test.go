@@ -25,6 +25,7 @@ import (
 
 // TestTheExampleReceiversReceive starts each example as its page says, and delivers an event to it.
 func TestTheExampleReceiversReceive(t *testing.T) {
+	t.Parallel()
 	b := bustest.Start(t, rdbtest.Embedded(t))
 	publisher := b.AddClient("publisher")
 	for number, command := range receivers(t) {
@@ -50,6 +51,7 @@ func TestTheExampleReceiversReceive(t *testing.T) {
 
 // TestTheExampleReceiversCheckSignatures sends signed deliveries to each example.
 func TestTheExampleReceiversCheckSignatures(t *testing.T) {
+	t.Parallel()
 	const body = `[{"topic":"widgets","type":"update","url":"https://x.example/é","t":1700000000000}]`
 	secret := signature.Generate(signature.HMAC, time.Now())
 	other := signature.Generate(signature.HMAC, time.Now())

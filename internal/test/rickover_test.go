@@ -55,6 +55,7 @@ INSERT INTO queued_jobs (id, name, attempts, run_after, expires_at, status, data
 
 // TestAQueueMovesFromRickover pastes the blocks of the page, with rickover's tables in PostgreSQL.
 func TestAQueueMovesFromRickover(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/migrating-from-rickover.md")
 	require.NoError(t, err)
 	blocks := walkBlock.FindAllStringSubmatch(string(page), -1)

@@ -28,6 +28,7 @@ import (
 // TestTheExampleServicesDoJobs has each example do a job of the bus that it has in hand already, as
 // another attempt: it came before, and the bus has not got the report.
 func TestTheExampleServicesDoJobs(t *testing.T) {
+	t.Parallel()
 	address := rdbtest.FreeAddress(t) // of one service after the other
 	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.DownstreamURL, c.DownstreamAuth = "http://"+address, "s3cret" })
 	shop := b.AddClient("shop")
