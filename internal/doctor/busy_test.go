@@ -97,6 +97,7 @@ func (b *busyBus) deliver(ctx context.Context, worker bus.WorkerID) {
 // TestExaminationsDoNotDisturbABusyBus examines, with and without fixing, again and again, while
 // everything else goes on.
 func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
+	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		rounds, backlog, maxEvents := 20, int64(2000), 1
 		if server.IsEmbedded() {

@@ -20,10 +20,12 @@ import (
 // TestEveryDamageIsFoundAndRepaired breaks a sound bus in every way. Doctor must find exactly that,
 // change nothing unless asked to fix it, and repair it at once; then everything is delivered.
 func TestEveryDamageIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
 	all := slices.Concat(damages, optionDamages, generationDamages, historyDamages, replayDamages, skipped)
-	for _, a := range all[:rdbtest.Fewer(len(all))] {
-		t.Run(a.name, func(t *testing.T) {
-			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, a := range all[:rdbtest.Fewer(len(all))] {
+			t.Run(a.name, func(t *testing.T) {
+				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 				p := newPatient(t, server)
 				a.does(p)
 				want := []string{}
@@ -51,8 +53,8 @@ func TestEveryDamageIsFoundAndRepaired(t *testing.T) {
 				assert.Len(t, got, 5+eventsOfPatient-a.loses, "%v", slices.Sorted(maps.Keys(got)))
 				p.RequireSound()
 			})
-		})
-	}
+		}
+	})
 }
 
 // TestTwoRepairsAtOnce has two examinations repair the same damage, time and again.

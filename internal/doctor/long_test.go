@@ -49,6 +49,7 @@ func damageLongQueue(p *patient) (jobless, several, gone []string) {
 // TestALongQueue has a queue that a script searches, and one that is too long for that: there
 // doctor repairs what is without a job, and skips what is dropped anyway as it comes up.
 func TestALongQueue(t *testing.T) {
+	t.Parallel()
 	const skips = ", deep in a long queue: it is dropped as it comes up"
 	for _, c := range []struct {
 		maxSearched   int

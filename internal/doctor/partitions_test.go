@@ -22,10 +22,12 @@ import (
 // Doctor must find exactly that, change nothing unless asked to fix it, and repair it at once; then
 // everything arrives.
 func TestEveryDamageOfPartitionsIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
 	all := slices.Concat(relayDamages, acrossDamages)
-	for _, a := range all[:rdbtest.Fewer(len(all))] {
-		t.Run(a.name, func(t *testing.T) {
-			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, a := range all[:rdbtest.Fewer(len(all))] {
+			t.Run(a.name, func(t *testing.T) {
+				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 				p := newDividedPatient(t, server.Open(t))
 				a.does(p)
 				want := []string{}
@@ -48,8 +50,8 @@ func TestEveryDamageOfPartitionsIsFoundAndRepaired(t *testing.T) {
 				assert.Equal(t, fixed, dump(t, server.Raw), "a second repair changes nothing")
 				p.requireDelivered()
 			})
-		})
-	}
+		}
+	})
 }
 
 // TestTwoRepairsOfPartitionsAtOnce has two examinations repair the same damages.

@@ -15,6 +15,7 @@ import (
 )
 
 func TestEndToEnd(t *testing.T) {
+	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		b := bustest.Start(t, redis)
 		publisher := b.AddClient("publisher")

@@ -34,6 +34,7 @@ func requireIdle(t *testing.T, metrics string) {
 // TestAJobFromItsTypeToTheArchive has a client enqueue a job, and its service report on it twice:
 // that it failed, and that it succeeded.
 func TestAJobFromItsTypeToTheArchive(t *testing.T) {
+	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		url, asked := bustest.NewJobService(t)
 		b := bustest.Start(t, server, func(c *app.Config) { c.DownstreamURL, c.DownstreamAuth = url, "s3cret" })

@@ -85,6 +85,7 @@ func (e *lanedEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestEventsOfAnAccountComeInOrder delivers in four lanes; then in strict order, with an event that
 // is refused until it is a dead letter.
 func TestEventsOfAnAccountComeInOrder(t *testing.T) {
+	t.Parallel()
 	const accounts, events = 40, 400
 	b := bustest.Start(t, rdbtest.Embedded(t))
 	publisher, shop := b.AddClient("publisher"), b.AddClient("shop")

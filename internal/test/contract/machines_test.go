@@ -95,6 +95,7 @@ state_machines:
 // TestEventsMoveLabelsAndMovesAreEvents has an event move a label, and the events of its moves move
 // a label of another machine.
 func TestEventsMoveLabelsAndMovesAreEvents(t *testing.T) {
+	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		service := machinestest.NewService(t)
 		b := bustest.Start(t, server)

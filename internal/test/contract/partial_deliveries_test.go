@@ -80,6 +80,7 @@ func TestReceiptsOfTheGoHandler(t *testing.T) {
 // TestReceiptsAddUp answers at random until nothing is left, and compares what was acknowledged and
 // rejected with what the bus says in each place.
 func TestReceiptsAddUp(t *testing.T) {
+	t.Parallel()
 	const events = 400
 	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.AttemptsKept, c.MaxBackoff = 1000, time.Millisecond })
 	publisher, shop := b.AddClient("publisher"), b.AddClient("shop")
@@ -142,6 +143,7 @@ func TestReceiptsAddUp(t *testing.T) {
 // TestABadEventFailsNotItsNeighbours has an endpoint refuse whatever an event is in, until that is
 // alone.
 func TestABadEventFailsNotItsNeighbours(t *testing.T) {
+	t.Parallel()
 	const bad, events = 5, 8
 	b := bustest.Start(t, rdbtest.Embedded(t))
 	publisher, shop := b.AddClient("publisher"), b.AddClient("shop")

@@ -144,6 +144,7 @@ func TestDeliveriesAreSigned(t *testing.T) {
 
 // TestNothingUnsignedTakesThePlaceOfWhatIsSigned has a worker that lacks the key.
 func TestNothingUnsignedTakesThePlaceOfWhatIsSigned(t *testing.T) {
+	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		b := bustest.Start(t, redis)
 		b.StopWeb()
