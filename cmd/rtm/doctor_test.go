@@ -114,6 +114,7 @@ func (b *testBus) get(t *testing.T, path string) string {
 
 // TestABusThatLosesItsDataSaysSo deletes all keys under a running bus, until that is acknowledged.
 func TestABusThatLosesItsDataSaysSo(t *testing.T) {
+	t.Parallel()
 	b := startBus(t)
 	b.addClient(t, "shop")
 	alarm := func(is bool) {
@@ -166,6 +167,7 @@ func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
 // TestDoctorStopsInTheMiddle has Ctrl-C pressed as soon as the first finding is printed; a second
 // run goes on.
 func TestDoctorStopsInTheMiddle(t *testing.T) {
+	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const all = 1000
 		for i := range all {

@@ -63,6 +63,7 @@ func statusEndpoint(t *testing.T) string {
 
 // TestOneCommandSaysWhyNothingArrives tries each cause as a new user would, and as the operator.
 func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
+	t.Parallel()
 	deny, err := bus.ParseDenyList("127.0.0.2/32")
 	require.NoError(t, err)
 	lenient, hasty := startBus(t), startBus(t, func(c *app.Config) { c.Timeout = time.Second })
@@ -133,6 +134,7 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 }
 
 func TestATestEventSaysThatNoWorkerRuns(t *testing.T) {
+	t.Parallel()
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": rdbtest.Real(t).URL, "FORCE_SSL": "no"}[name]
 	})

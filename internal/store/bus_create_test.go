@@ -128,6 +128,7 @@ func TestTheNumberOfPartitionsIsLost(t *testing.T) {
 // TestAwaitSaysThatRedisIsSilent has Redis be connected to, and not answer: a call that runs out of
 // its own time logs no failure.
 func TestAwaitSaysThatRedisIsSilent(t *testing.T) {
+	t.Parallel()
 	server := rdbtest.Real(t)
 	var logged rdbtest.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))

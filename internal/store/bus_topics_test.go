@@ -63,6 +63,7 @@ func TestADeletedTopicIsGoneEverywhere(t *testing.T) {
 
 // TestATopicWhoseEventsCannotBeRelayed is not deleted: they would be lost.
 func TestATopicWhoseEventsCannotBeRelayed(t *testing.T) {
+	t.Parallel()
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)
 		token := p.AddSubscriber(1, 100, topic)

@@ -168,6 +168,7 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 // is retried each second, or more often if there are many, and when one succeeds the others follow
 // at once.
 func TestRefusedBatchesAreRetriedNowAndThen(t *testing.T) {
+	t.Parallel()
 	t.Run("few", func(t *testing.T) { retriedNowAndThen(t, 20, 1000) })
 	t.Run("many", func(t *testing.T) { retriedNowAndThen(t, 200, 250) })
 }

@@ -94,6 +94,7 @@ func TestAnIdempotencyKeyLivesAsLongAsItsRequestSays(t *testing.T) {
 // TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands publishes with keys of all lives, in an order
 // of its own, and again with keys that must still be there.
 func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
+	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		random := rand.New(rand.NewPCG(14, 0))
@@ -150,6 +151,7 @@ func TestAClientHasSoManyIdempotencyKeysAtMost(t *testing.T) {
 // TestAnIdempotencyKeyTakesUnder100Bytes measures a real Redis, with slices of a few hundred keys,
 // which it packs, and of many, around where their tables grow.
 func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
+	t.Parallel()
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()

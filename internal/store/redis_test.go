@@ -34,6 +34,7 @@ func TestScriptsSurviveAFlush(t *testing.T) {
 // TestAChangeThatNoReplicaConfirmsFails checks which of the store's steps need the replicas'
 // confirmation, and what their callers see without it.
 func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
+	t.Parallel()
 	server := rdbtest.Real(t)
 	var log rdbtest.Buffer
 	st := store.New(server.Open(t, log.LogTo, func(o *rdb.Options) { o.MinReplicas = 1 }).Partition(""), store.Options{})

@@ -24,6 +24,7 @@ import (
 // confirmed by replicas, and a publish that was not answered is sent again under its idempotency
 // key: so each subscriber gets every event, once and in order.
 func TestEachMasterIsKilledInTurn(t *testing.T) {
+	t.Parallel()
 	c := rdbtest.NewCluster(t, storetest.PartitionCount, time.Second)
 	w := storetest.NewPartitions(t, c.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 }))
 	w.MS = int(time.Since(storetest.Start).Milliseconds()) // as the relays' clock

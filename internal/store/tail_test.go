@@ -101,6 +101,7 @@ func TestAWatchNobodyListensToEndsWithAPublish(t *testing.T) {
 // TestAWatchIsRenewed takes a topic's channel away, as a publish does that comes while the
 // connection is lost.
 func TestAWatchIsRenewed(t *testing.T) {
+	t.Parallel()
 	b := storetest.NewBus(t, rdbtest.Embedded(t))
 	b.PublishEvents(tailWidgets, 1, 1, 0)
 	s, err := newHub(t, b).Open(t.Context(), tailWidgets, "alice")
@@ -164,6 +165,7 @@ func TestStreamsAreLimited(t *testing.T) {
 
 // TestAHangingRedisHoldsUpNoOtherTopic opens a stream of a topic that Redis does not answer about.
 func TestAHangingRedisHoldsUpNoOtherTopic(t *testing.T) {
+	t.Parallel()
 	server := rdbtest.Real(t)
 	b := storetest.NewBus(t, server)
 	b.PublishEvents(tailWidgets, 1, 1, 0)
