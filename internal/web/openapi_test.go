@@ -29,7 +29,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	assert.Equal(t, "3.1.0", doc.OpenAPI)
 
 	var served, documented []string
-	require.NoError(t, chi.Walk(a.Handler.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	require.NoError(t, chi.Walk(a.Server.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)
 		return nil
 	}))

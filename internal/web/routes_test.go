@@ -178,7 +178,7 @@ func TestPathsAreCleaned(t *testing.T) {
 		a.Handler.ServeHTTP(w, r)
 		return w.Code, w.Header().Get("Location")
 	}
-	require.NoError(t, chi.Walk(a.Handler.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	require.NoError(t, chi.Walk(a.Server.Handler().(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		path := strings.NewReplacer("{", "", "}", "").Replace(route)
 		want, _ := answer(method, path)
 		for _, sent := range []string{"/" + path, "/." + path, "/.//" + path, strings.ReplaceAll(path, "/", "//"), strings.ReplaceAll(path, "/", "/./")} {
