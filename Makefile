@@ -20,8 +20,8 @@ run: build ## Run the whole bus on an embedded Redis, and show an event delivere
 	bin/rtm dev
 
 # Compilers and analyzers live shortly: they spend a sixth of their time on memory that would be
-# freed at their end anyway. What a debugger would read takes a tenth of the time to compile; reports
-# have their lines without it.
+# freed at their end anyway. What a debugger would read takes a tenth of the time to compile, and a
+# sixth of that to link a test; reports have their lines without it.
 SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS="$$GOFLAGS -gcflags=all=-dwarf=false"
 
 # Tests are not vetted as they are built: `make check` vets all, with more analyzers. They run with
@@ -31,7 +31,7 @@ SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB GOFLAGS="$$GOFLAGS -gcflags=all=-dwarf=fal
 # Random steps begin with the same seed each time, so that no change fails by chance: make chaos,
 # make model and make fuzz look for what these do not meet.
 MORE_THAN_CORES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
-GO_TEST := RAPID_SEED=1 $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 -timeout 40m \
+GO_TEST := RAPID_SEED=1 $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -ldflags='-s -w' -count=1 -timeout 40m \
 	-p $(MORE_THAN_CORES) -parallel $(MORE_THAN_CORES)
 
 # All packages: ./... would leave out those of the Go client, which is a module of its own. So is the
@@ -58,9 +58,14 @@ LABELS ?= 10000
 RUNS ?= 1
 SEED ?= 0
 
+# Tests hold on any host, however slow. On a quiet one these also hold to their limits of time.
+.PHONY: latency
+latency: tools ## Run the tests that measure times on a quiet host, where they hold to their limits
+	LATENCY=1 go test -count 1 -p 1 $(shell grep -rl rdbtest.Promptly --include='*_test.go' internal | sed 's|^|./|; s|/[^/]*$$||' | sort -u)
+
 .PHONY: chaos
 chaos: redis ## Run the fault test under load and count; it takes CLUSTER=1, DURATION=60s, LABELS=10000, RUNS=1, SEED=7
-	go test ./internal/test/chaos -run '^TestChaos$(if $(CLUSTER),OnACluster)$$' -v -timeout 0 -count $(RUNS) -chaos.duration $(DURATION) -chaos.labels $(LABELS) -chaos.seed $(SEED)
+	LATENCY=1 go test ./internal/test/chaos -run '^TestChaos$(if $(CLUSTER),OnACluster)$$' -v -timeout 0 -count $(RUNS) -chaos.duration $(DURATION) -chaos.labels $(LABELS) -chaos.seed $(SEED)
 
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s

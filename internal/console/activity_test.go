@@ -26,7 +26,7 @@ func TestTheActivityNamesWhoChangedWhat(t *testing.T) {
 	require.Eventually(t, func() bool {
 		body = root.Send("activity", nil).Body.String()
 		return strings.Contains(body, "shop (Ada &lt;i&gt;), here")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	assert.Contains(t, body, "token created", "by root, with the API")
 	assert.NotContains(t, body, shop)
 }

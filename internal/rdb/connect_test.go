@@ -124,6 +124,6 @@ func TestAFailoverBehindAFixedAddress(t *testing.T) {
 			require.ErrorIs(t, err, bus.ErrUnavailable)
 		}
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, "1", second.Raw.Get(ctx, "count").Val(), "the script ran once")
 }

@@ -20,7 +20,7 @@ func accountsPage(t *testing.T, has string, all ...*store.Store) (text string) {
 	require.Eventually(t, func() bool {
 		text = page(t, scraped(busOf(all...), time.Now))
 		return strings.Contains(text, has)
-	}, 30*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return text
 }
 

@@ -58,7 +58,7 @@ func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 	require.Eventually(t, func() bool {
 		text = page(t, scraped(busOf(st), now))
 		return strings.Contains(text, "\nroutemaster_redis_up 1\n")
-	}, 30*time.Second, time.Millisecond, "there is nothing of Redis")
+	}, time.Minute, time.Millisecond, "there is nothing of Redis")
 	return text
 }
 
@@ -263,7 +263,7 @@ func TestAScrapeOfPartitions(t *testing.T) {
 			config.Stores = b
 			text = page(t, scraped(config, func() time.Time { return now.Add(3 * time.Second) }))
 			return strings.Contains(text, until)
-		}, 30*time.Second, time.Millisecond, until)
+		}, time.Minute, time.Millisecond, until)
 		return text
 	}
 	for number := range all {
