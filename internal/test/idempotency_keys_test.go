@@ -56,7 +56,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	warm, err := b.Stores.First().Partition().Memory(t.Context())
 	require.NoError(t, err)
 	b.StopWorker()
-	b.Config.Memory = bus.MemoryLimits{Max: warm.Used + 2*mb, MinFree: mb / 2}
+	b.Config.Memory = bus.MemoryLimits{Max: warm.Used + mb, MinFree: mb / 2}
 	if *keysDuration > 0 { // autodrop comes by itself, every 10 s: until then there must be room for the keys of 15 s
 		const bytesOfKey = 90
 		room := int64(float64(published.Load()*bytesOfKey) * (15 * time.Second).Seconds() / time.Since(flooding).Seconds())
