@@ -83,10 +83,12 @@ func endRestoringServer(t *testing.T, directory string) {
 func TestBackups(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "../../cmd/rtm").CombinedOutput()
-	require.NoError(t, err, "%s", built)
+	buildProgram(t, filepath.Join(bin, "rtm"), "../../cmd/rtm")
 	for backup, restore := range map[string]string{"rdb": "restore", "bgsave": "restore", "aof": "restore-aof"} {
-		t.Run(backup, func(t *testing.T) { restoreABackup(t, bin, backup, restore) })
+		t.Run(backup, func(t *testing.T) {
+			t.Parallel()
+			restoreABackup(t, bin, backup, restore)
+		})
 	}
 }
 

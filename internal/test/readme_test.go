@@ -50,6 +50,7 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 	require.NoError(t, err)
 	directory := t.TempDir()
 	require.NoError(t, os.Symlink(examples, filepath.Join(directory, "examples")))
+	buildProgram(t, filepath.Join(directory, "bin", "rtm"), "../../cmd/rtm")
 	bash := exec.CommandContext(t.Context(), "bash", "-eu", "-c", walk)
 	bash.Dir, bash.Stderr, bash.Env = directory, os.Stderr, append(os.Environ(), "no_proxy=*")
 	output, err := bash.Output()

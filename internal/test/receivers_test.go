@@ -105,16 +105,22 @@ func receivers(t *testing.T) (commands [][]string) {
 	return exampleCommands(t, "../../examples/receivers/receiver")
 }
 
+// buildProgram builds the program whose code is in a folder.
+func buildProgram(t *testing.T, program, code string) {
+	t.Helper()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, code)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as all else that is built without the race detector
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+}
+
 // exampleCommands are the commands that run an example in Go, and in Python and Node if these are
 // installed; with the race detector in Go alone. The path is that of its source files, which are
 // alike but for their endings.
 func exampleCommands(t *testing.T, path string) (commands [][]string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), filepath.Base(path))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, filepath.Dir(path))
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as all else that is built without the race detector
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", output)
+	buildProgram(t, program, filepath.Dir(path))
 	commands = [][]string{{program}}
 	for _, command := range [][]string{{"python3", path + ".py"}, {"node", path + ".mjs"}} {
 		if _, err := exec.LookPath(command[0]); err != nil && os.Getenv("CI") == "" {
