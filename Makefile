@@ -108,8 +108,9 @@ NOT_RACING := github.com/yuin/gopher-lua/... github.com/mattn/go-runewidth \
 # a time. The other tests of whole processes are about pages, backups and outages: what meets there
 # meets in these too.
 MEETS := ^\s+go |\.Go\(|"sync|/sync/|\bchan\b
-RACED := $(shell grep -srlE --include='*.go' --exclude='*_test.go' '$(MEETS)' client cmd internal \
-	| sed 's|^|routemaster/|; s|/[^/]*$$||' | sort -u) $(addprefix routemaster/internal/,ingest test/chaos test/client test/contract)
+RACED := $(addprefix routemaster/internal/,test/chaos test/client test/contract ingest) \
+	$(shell grep -srlE --include='*.go' --exclude='*_test.go' '$(MEETS)' client cmd internal \
+	| sed 's|^|routemaster/|; s|/[^/]*$$||' | sort -u)
 
 .PHONY: check
 check: lint race ## Format, vet, staticcheck, and the race detector where goroutines meet
