@@ -39,7 +39,7 @@ func newRoot() *cobra.Command {
 		newWorkersCommand(), newConsoleCommand(), newHealthCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
 	root.AddCommand(newJobCommand(), newMachineCommand(), newLabelCommand())
-	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newMoveCommand(), newVersionCommand())
+	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newCopyCommand(), newMoveCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {
 		if command.Name() == "completion" {

@@ -127,7 +127,7 @@ func (f movedSide) configOf(cmd *cobra.Command, name string) (app.Config, error)
 	if cmd.Flags().Changed(name + "-namespace") {
 		overruled["ROUTEMASTER_REDIS_NAMESPACE"] = f.namespace
 	}
-	if cmd.Flags().Changed(name + "-min-replicas") {
+	if flag := cmd.Flags().Lookup(name + "-min-replicas"); flag != nil && flag.Changed {
 		overruled["ROUTEMASTER_REDIS_MIN_REPLICAS"] = strconv.Itoa(f.minReplicas)
 	}
 	config, err := loadConfig(overruled, nil)

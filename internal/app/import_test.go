@@ -50,6 +50,7 @@ var plan = []room{
 	{"doctor", "bus machines wire rdb queue fence account store jobs machines/engine"},    // off the hot path: only what rtm calls imports it
 	{"store/storetest", "bus wire rdb queue store inspect doctor"},                        // its tests require what doctor examines
 	{"move", "bus overview format rdb fence store jobs overview/samples machines/engine"}, // likewise
+	{"buscopy", "bus format wire rdb queue store jobs overview/samples machines/engine doctor"},
 	{"delivery", "bus signature wire queue store outbound telemetry"},
 	{"machines/machinestest", "bus machines machines/definition rdb queue outbound telemetry machines/engine doctor"},
 	{"activity", "rdb"},
@@ -70,7 +71,7 @@ var plan = []room{
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move client selfsigned terminal top app"},
+	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move buscopy client selfsigned terminal top app"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those
@@ -100,7 +101,7 @@ var libraries = map[string]string{
 	"go.opentelemetry.io/":                 "telemetry",
 	"go.yaml.in/yaml/":                     "machines/definition cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
-	"golang.org/x/sync/":                   "store inspect machines/engine cmd/rtm",
+	"golang.org/x/sync/":                   "store inspect buscopy machines/engine cmd/rtm",
 	"golang.org/x/sys/":                    "outbound cmd/rtm",
 	"golang.org/x/term":                    "terminal",
 	"golang.org/x/time/":                   "web/rest",

@@ -67,6 +67,18 @@ func checkAccounts(ctx context.Context, e *Examination) error {
 	})
 }
 
+// CountAccounts writes the accounts of a partition that has none, as its types and labels say. It
+// fails with [bus.ErrUnavailable].
+func CountAccounts(ctx context.Context, p *rdb.Partition) error {
+	x := newAccountExam(newExamination(p, examOptions{Fix: true, Observe: func(Finding) {}}))
+	for range 2 { // the sum of the accounts is right once they are
+		if _, err := x.checkAll(ctx); err != nil {
+			return rdb.Wrap("count accounts", err)
+		}
+	}
+	return nil
+}
+
 // ownerOf is the client whose account a type is in.
 func ownerOf(owner string) bus.ClientName { return cmp.Or(bus.ClientName(owner), bus.RootName) }
 

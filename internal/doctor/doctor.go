@@ -161,6 +161,9 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (
 
 // examine examines a partition. It reports whether that could be read.
 func examine(ctx context.Context, e *Examination) (whole bool, err error) {
+	if err := findCopying(ctx, e); err != nil {
+		return false, err
+	}
 	if err := findLoss(ctx, e); err != nil { // it may be why the partition is held
 		return false, err
 	}
@@ -176,6 +179,15 @@ func examine(ctx context.Context, e *Examination) (whole bool, err error) {
 		return false, err
 	}
 	return true, examineKeys(ctx, e)
+}
+
+// findCopying reports that a bus is being copied here, so that not all of it is there.
+func findCopying(ctx context.Context, e *Examination) error {
+	begun, err := e.Redis.Exists(ctx, e.Keys.Copying()).Result()
+	if err == nil && begun > 0 {
+		e.Report(keys.Copying(), "", "says that %v. Web and worker do not start until then", store.ErrCopying)
+	}
+	return rdb.Wrap("look for a copy", err)
 }
 
 // findLoss reports that Redis has lost data, as a process has noticed. What is left may be in

@@ -51,28 +51,41 @@ var (
 	OldFields        = []string{"events_sent", "throttled_until", "abreast"}
 )
 
-// Singles are the keys of which there is one, with their types.
-var Singles = func() map[string]rdb.Kind {
-	singles := map[string]rdb.Kind{
-		keys.Topics(): rdb.Set, keys.Subscribers(): rdb.Set, keys.BatchesIndex(): rdb.SortedSet,
-		keys.Counters(): rdb.Hash, keys.Monitored(): rdb.Hash, keys.Owners(): rdb.Hash,
-		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
-		keys.Rotations(): rdb.Hash, keys.Identity(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash, keys.BytesGauge(): rdb.Hash,
-		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash, keys.RunningReplays(): rdb.Set,
+// Single is a key of which there is one.
+type Single struct {
+	Kind  rdb.Kind
+	Whose Whose
+}
+
+// Singles are the keys of which there is one.
+var Singles = func() map[string]Single {
+	singles := map[string]Single{
+		keys.Topics(): {rdb.Set, EachTopic}, keys.Owners(): {rdb.Hash, EachTopic}, keys.Unused(): {rdb.Hash, EachTopic},
+		keys.Owned(): {rdb.Hash, Counted}, keys.Plans(): {rdb.Hash, EachPlan},
+		keys.Subscribers(): {rdb.Set, EachToken}, keys.Retention(): {rdb.Set, EachToken},
+		keys.BatchGauge(): {rdb.Hash, EachToken}, keys.EventGauge(): {rdb.Hash, EachToken}, keys.BytesGauge(): {rdb.Hash, EachToken},
+		keys.DeadLetterEvents(): {rdb.Hash, EachToken}, keys.DeadLetterBytes(): {rdb.Hash, EachToken},
+		keys.BatchesIndex(): {rdb.SortedSet, EachBatch}, keys.RunningReplays(): {rdb.Set, EachReplay},
+		keys.Tokens(): {rdb.Hash, Everywhere}, keys.Rotations(): {rdb.Hash, Everywhere},
+		keys.Counters(): {rdb.Hash, First}, keys.Monitored(): {rdb.Hash, First},
+		keys.Identity(): {rdb.Hash, Never}, keys.Copying(): {rdb.String, Never}, keys.Migration(): {rdb.String, Own},
 		// Of internal/overview/samples:
-		"processes": rdb.Hash, "series:day": rdb.Hash, "series:turn": rdb.String,
-		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
-		account.Keys{}.Accounts(): rdb.Hash,
-		work.Types():              rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
-		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
-		"console:sessions": rdb.SortedSet, "activity": rdb.List, "api_tokens:used": rdb.Hash,
-		keys.Migration(): rdb.String, queues.Workers(): rdb.Hash, queues.MaxInFlight(): rdb.Hash,
-		relay.Partition(): rdb.String, relay.RelayTaken(): rdb.Hash, relay.RelayCarried(): rdb.Hash, relay.RelayGeneration(): rdb.String,
-		relay.RelayStarts(): rdb.Hash,
+		"processes": {rdb.Hash, Never}, "series:day": {rdb.Hash, First}, "series:turn": {rdb.String, Never},
+		account.Keys{}.Accounts(): {rdb.Hash, Counted},
+		work.Types():              {rdb.Set, EachType}, work.Schedules(): {rdb.Hash, EachType}, work.Pulls(): {rdb.Stream, Never},
+		labels.Definitions(): {rdb.Hash, Everywhere}, labels.Walks(): {rdb.Hash, Everywhere},
+		"console:sessions": {rdb.SortedSet, First}, "activity": {rdb.List, First}, "api_tokens:used": {rdb.Hash, First},
+		queues.Workers(): {rdb.Hash, Everywhere}, queues.MaxInFlight(): {rdb.Hash, Everywhere},
+		relay.Partition(): {rdb.String, Never}, relay.RelayTaken(): {rdb.Hash, Own}, relay.RelayCarried(): {rdb.Hash, Own},
+		relay.RelayGeneration(): {rdb.String, Own}, relay.RelayStarts(): {rdb.Hash, Own},
 	}
 	for _, q := range allQueues {
-		singles[queues.JobsIndex(q)], singles[queues.PendingIndex(q)] = rdb.Set, rdb.Set
-		singles[queues.Scheduled(q)], singles[queues.Instant(q)] = rdb.SortedSet, rdb.List
+		entries, workers := EachEntry, Everywhere
+		if q == bus.QueueAux || q == bus.QueueRelay {
+			entries, workers = Own, Own
+		}
+		singles[queues.JobsIndex(q)], singles[queues.PendingIndex(q)] = Single{rdb.Set, entries}, Single{rdb.Set, workers}
+		singles[queues.Scheduled(q)], singles[queues.Instant(q)] = Single{rdb.SortedSet, entries}, Single{rdb.List, entries}
 	}
 	return singles
 }()
@@ -86,6 +99,7 @@ var allQueues = append(bus.Queues[:], bus.QueueRelay)
 type Family struct {
 	Prefix string
 	Kind   rdb.Kind
+	Whose  Whose
 	has    func(rest string) bool // nil if anything may follow the prefix
 	Token  bool                   // a token follows the prefix, and may be a lane behind a slash
 	single bool                   // there is one key
@@ -100,63 +114,64 @@ type Family struct {
 	list     func(s *Scan, rest string, part []string, length int64)
 }
 
-var families = []Family{
-	{Prefix: keys.Batch(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeBatch, to: store.BatchHeader - 1},
+// Families are the other keys.
+var Families = []Family{
+	{Prefix: keys.Batch(""), Kind: rdb.List, Whose: OfBatch, has: bus.IsUID, list: (*Scan).takeBatch, to: store.BatchHeader - 1},
 	// By that these differ from our other keys that begin with "batches:".
-	{Prefix: keys.Original(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeOriginal},
-	{Prefix: relay.Outboxes(""), Kind: rdb.Hash},
-	{Prefix: relay.Deleting(""), Kind: rdb.String, unread: true},
-	{Prefix: "relay:", Kind: rdb.List, has: isNumber, list: (*Scan).takeWaiting},
-	{Prefix: "relayed:", Kind: rdb.List, has: isNumber, unread: true},
-	{Prefix: "jobs:pending:", Kind: rdb.List, has: isWorker, list: (*Scan).takePending, from: -100, to: -1},
-	{Prefix: keys.Topic(""), Kind: rdb.Hash, fields: topicFields},
-	{Prefix: keys.Subscriber(""), Kind: rdb.Hash, Token: true, fields: slices.Concat(subscriberFields, OldFields)},
-	{Prefix: keys.Delivery(""), Kind: rdb.Hash, Token: true, fields: deliveryFields},
-	{Prefix: keys.HistoryLimits(""), Kind: rdb.Hash, fields: historyFields},
-	{Prefix: keys.History(""), Kind: rdb.List, unread: true, noted: true},
-	{Prefix: keys.TopicSubscribers(""), Kind: rdb.Set},
-	{Prefix: keys.SubscriberTopics(""), Kind: rdb.Set, Token: true},
-	{Prefix: keys.Current(""), Kind: rdb.Set, Token: true},
-	{Prefix: queues.Lane(bus.JobBatch, ""), Kind: rdb.SortedSet, Token: true},
-	{Prefix: keys.Failed(""), Kind: rdb.SortedSet, Token: true, unread: true},
-	{Prefix: keys.Traceparents(""), Kind: rdb.List, unread: true},
-	{Prefix: keys.BatchState(""), Kind: rdb.Hash, unread: true, noted: true},
-	{Prefix: keys.Options(""), Kind: rdb.Hash, Token: true},
-	{Prefix: keys.Gaps(""), Kind: rdb.Hash, Token: true},
-	{Prefix: keys.Attempts(""), Kind: rdb.List, Token: true, unread: true, noted: true},
-	{Prefix: keys.DeadLetters(""), Kind: rdb.SortedSet, Token: true},
-	{Prefix: keys.DeadLetter(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeLetter},
-	{Prefix: keys.DeadLetterCause(""), Kind: rdb.Hash, unread: true, noted: true},
-	{Prefix: keys.Replay(""), Kind: rdb.Hash, has: bus.IsUID},
-	{Prefix: keys.ReplayBatches(""), Kind: rdb.Set, has: bus.IsUID, unread: true, noted: true},
-	{Prefix: keys.Replays(""), Kind: rdb.Set, Token: true},
-	{Prefix: queues.Lane(bus.JobJob, ""), Kind: rdb.SortedSet},
-	{Prefix: work.TypesOf(""), Kind: rdb.Set},
-	{Prefix: work.Type(""), Kind: rdb.Hash},
-	{Prefix: work.Job(""), Kind: rdb.Hash, some: recordFields, record: (*Scan).takeRecord},
-	{Prefix: work.Copies(""), Kind: rdb.Set},
-	{Prefix: work.Data(""), Kind: rdb.String, sized: true},
-	{Prefix: work.Open(""), Kind: rdb.SortedSet},
-	{Prefix: ArchivePrefix, Kind: rdb.SortedSet},
-	{Prefix: removedPrefix, Kind: rdb.String, unread: true},
-	{Prefix: labelPrefix, Kind: rdb.Hash, has: isLabel, some: labelFields, record: (*Scan).takeLabel},
-	{Prefix: MetadataPrefix, Kind: rdb.String, has: isLabel, sized: true},
-	{Prefix: MovesPrefix, Kind: rdb.List, has: isLabel, unread: true, noted: true},
-	{Prefix: LabelsPrefix, Kind: rdb.SortedSet, has: isState},
-	{Prefix: labels.Names(""), Kind: rdb.SortedSet},
-	{Prefix: labels.Errored(""), Kind: rdb.SortedSet},
-	{Prefix: labels.Outbox(""), Kind: rdb.List, list: (*Scan).takeOutbox, to: NextMoves - 1},
-	{Prefix: labels.Published(""), Kind: rdb.Hash, fields: publishedFields},
-	{Prefix: labels.Standings(""), Kind: rdb.Hash, unread: true},
-	{Prefix: "series:fast:", Kind: rdb.String, unread: true},
-	{Prefix: "series:slow:", Kind: rdb.String, unread: true},
-	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
-	{Prefix: "console:session:", Kind: rdb.Hash, unread: true},
-	{Prefix: "console:code:", Kind: rdb.String, unread: true},
-	{Prefix: "console:codes:", Kind: rdb.List, unread: true},
-	{Prefix: "console:form:", Kind: rdb.String, unread: true},
-	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
-	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},
+	{Prefix: keys.Original(""), Kind: rdb.List, Whose: OfBatch, has: bus.IsUID, list: (*Scan).takeOriginal},
+	{Prefix: relay.Outboxes(""), Kind: rdb.Hash, Whose: Own},
+	{Prefix: relay.Deleting(""), Kind: rdb.String, Whose: Never, unread: true},
+	{Prefix: "relay:", Kind: rdb.List, Whose: Own, has: isNumber, list: (*Scan).takeWaiting},
+	{Prefix: "relayed:", Kind: rdb.List, Whose: Own, has: isNumber, unread: true},
+	{Prefix: "jobs:pending:", Kind: rdb.List, Whose: EachEntry, has: isWorker, list: (*Scan).takePending, from: -100, to: -1},
+	{Prefix: keys.Topic(""), Kind: rdb.Hash, Whose: OfTopic, fields: topicFields},
+	{Prefix: keys.Subscriber(""), Kind: rdb.Hash, Whose: OfToken, Token: true, fields: slices.Concat(subscriberFields, OldFields)},
+	{Prefix: keys.Delivery(""), Kind: rdb.Hash, Whose: OfToken, Token: true, fields: deliveryFields},
+	{Prefix: keys.HistoryLimits(""), Kind: rdb.Hash, Whose: OfTopic, fields: historyFields},
+	{Prefix: keys.History(""), Kind: rdb.List, Whose: OfTopic, unread: true, noted: true},
+	{Prefix: keys.TopicSubscribers(""), Kind: rdb.Set, Whose: EachToken},
+	{Prefix: keys.SubscriberTopics(""), Kind: rdb.Set, Whose: OfToken, Token: true},
+	{Prefix: keys.Current(""), Kind: rdb.Set, Whose: OfToken, Token: true},
+	{Prefix: queues.Lane(bus.JobBatch, ""), Kind: rdb.SortedSet, Whose: OfToken, Token: true},
+	{Prefix: keys.Failed(""), Kind: rdb.SortedSet, Whose: OfToken, Token: true, unread: true},
+	{Prefix: keys.Traceparents(""), Kind: rdb.List, Whose: OfBatch, unread: true},
+	{Prefix: keys.BatchState(""), Kind: rdb.Hash, Whose: OfBatch, unread: true, noted: true},
+	{Prefix: keys.Options(""), Kind: rdb.Hash, Whose: OfToken, Token: true},
+	{Prefix: keys.Gaps(""), Kind: rdb.Hash, Whose: OfToken, Token: true},
+	{Prefix: keys.Attempts(""), Kind: rdb.List, Whose: OfToken, Token: true, unread: true, noted: true},
+	{Prefix: keys.DeadLetters(""), Kind: rdb.SortedSet, Whose: OfToken, Token: true},
+	{Prefix: keys.DeadLetter(""), Kind: rdb.List, Whose: OfLetter, has: bus.IsUID, list: (*Scan).takeLetter},
+	{Prefix: keys.DeadLetterCause(""), Kind: rdb.Hash, Whose: OfLetter, unread: true, noted: true},
+	{Prefix: keys.Replay(""), Kind: rdb.Hash, Whose: OfReplay, has: bus.IsUID},
+	{Prefix: keys.ReplayBatches(""), Kind: rdb.Set, Whose: OfReplay, has: bus.IsUID, unread: true, noted: true},
+	{Prefix: keys.Replays(""), Kind: rdb.Set, Whose: OfToken, Token: true},
+	{Prefix: queues.Lane(bus.JobJob, ""), Kind: rdb.SortedSet, Whose: OfType},
+	{Prefix: work.TypesOf(""), Kind: rdb.Set, Whose: EachType},
+	{Prefix: work.Type(""), Kind: rdb.Hash, Whose: OfType},
+	{Prefix: work.Job(""), Kind: rdb.Hash, Whose: OfJob, some: recordFields, record: (*Scan).takeRecord},
+	{Prefix: work.Copies(""), Kind: rdb.Set, Whose: OfData},
+	{Prefix: work.Data(""), Kind: rdb.String, Whose: OfData, sized: true},
+	{Prefix: work.Open(""), Kind: rdb.SortedSet, Whose: OfType},
+	{Prefix: ArchivePrefix, Kind: rdb.SortedSet, Whose: OfTypeBefore},
+	{Prefix: removedPrefix, Kind: rdb.String, Whose: OfTypeBefore, unread: true},
+	{Prefix: labelPrefix, Kind: rdb.Hash, Whose: OfLabel, has: isLabel, some: labelFields, record: (*Scan).takeLabel},
+	{Prefix: MetadataPrefix, Kind: rdb.String, Whose: OfLabel, has: isLabel, sized: true},
+	{Prefix: MovesPrefix, Kind: rdb.List, Whose: OfLabel, has: isLabel, unread: true, noted: true},
+	{Prefix: LabelsPrefix, Kind: rdb.SortedSet, Whose: EachLabel, has: isState},
+	{Prefix: labels.Names(""), Kind: rdb.SortedSet, Whose: EachLabel},
+	{Prefix: labels.Errored(""), Kind: rdb.SortedSet, Whose: EachLabel},
+	{Prefix: labels.Outbox(""), Kind: rdb.List, Whose: Own, list: (*Scan).takeOutbox, to: NextMoves - 1},
+	{Prefix: labels.Published(""), Kind: rdb.Hash, Whose: Own, fields: publishedFields},
+	{Prefix: labels.Standings(""), Kind: rdb.Hash, Whose: Everywhere, unread: true},
+	{Prefix: "series:fast:", Kind: rdb.String, Whose: First, unread: true},
+	{Prefix: "series:slow:", Kind: rdb.String, Whose: First, unread: true},
+	{Prefix: "idempotency:", Kind: rdb.Hash, Whose: Everywhere, unread: true},
+	{Prefix: "console:session:", Kind: rdb.Hash, Whose: First, unread: true},
+	{Prefix: "console:code:", Kind: rdb.String, Whose: First, unread: true},
+	{Prefix: "console:codes:", Kind: rdb.List, Whose: First, unread: true},
+	{Prefix: "console:form:", Kind: rdb.String, Whose: First, unread: true},
+	{Prefix: OldTraceparents, Kind: rdb.List, Whose: OfBatch, list: (*Scan).takeOldTraceparents},
+	{Prefix: OldLane, Kind: rdb.SortedSet, Whose: OfToken, Token: true},
 }
 
 // isWorker reports whether what follows "jobs:pending:" is a queue and a worker.
@@ -177,10 +192,10 @@ func TokenOf(rest string) string {
 // FamilyOf returns the family of a key without its namespace, and what follows the prefix of that.
 // The type is empty if the layout does not know the key.
 func FamilyOf(key string) (f Family, rest string) {
-	if kind := Singles[key]; kind != "" {
-		return Family{Kind: kind, single: true}, ""
+	if one, ok := Singles[key]; ok {
+		return Family{Kind: one.Kind, Whose: one.Whose, single: true}, ""
 	}
-	for _, f := range families {
+	for _, f := range Families {
 		if rest, ok := strings.CutPrefix(key, f.Prefix); ok && (f.has == nil || f.has(rest)) {
 			return f, rest
 		}

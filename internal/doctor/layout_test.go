@@ -36,7 +36,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.Plans(): rdb.Hash, k.History("x"): rdb.List, k.HistoryLimits("x"): rdb.Hash,
 		k.Replay(uid): rdb.Hash, k.ReplayBatches(uid): rdb.Set, k.RunningReplays(): rdb.Set, k.Replays("x"): rdb.Set,
 		k.DeadLetterEvents(): rdb.Hash, k.DeadLetterBytes(): rdb.Hash,
-		k.Gaps("x"): rdb.Hash, k.Retention(): rdb.Set,
+		k.Gaps("x"): rdb.Hash, k.Retention(): rdb.Set, k.Copying(): rdb.String,
 	}
 	ofQueue := map[string]rdb.Kind{
 		jobs.JobsIndex(bus.QueueMain): rdb.Set, jobs.Scheduled(bus.QueueMain): rdb.SortedSet,

@@ -99,7 +99,7 @@ func (s *Scan) Read(ctx context.Context) error {
 		first = append(first, queues.PendingIndex(q), queues.JobsIndex(q), queues.Scheduled(q))
 	}
 	for _, key := range first {
-		kind := Singles[key]
+		kind := Singles[key].Kind
 		if err := s.Redis.EachPage(ctx, s.Full(key), kind, 0, rdb.Elements(kind, s.taker(key))); err != nil {
 			return err
 		}

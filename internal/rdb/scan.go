@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -49,6 +50,74 @@ func Page(ctx context.Context, commands Commands, key string, kind Kind, cursor 
 	default:
 		return commands.SScan(ctx, key, cursor, "", ElementsPerTrip)
 	}
+}
+
+// Add writes what [Page] has read of a key, a part of a list at its end, or the value of a string.
+func Add(ctx context.Context, commands Commands, key string, kind Kind, elements []string) AnyReply {
+	switch kind {
+	case String:
+		return commands.Set(ctx, key, elements[0], 0)
+	case Hash:
+		return commands.HSet(ctx, key, elements)
+	case List:
+		return commands.RPush(ctx, key, anyOf(elements)...)
+	case SortedSet:
+		members := make([]redis.Z, 0, len(elements)/2)
+		for i := 0; i+1 < len(elements); i += 2 {
+			score, err := strconv.ParseFloat(elements[i+1], 64)
+			if err != nil {
+				reply := redis.NewIntCmd(ctx)
+				reply.SetErr(err)
+				return reply
+			}
+			members = append(members, redis.Z{Score: score, Member: elements[i]})
+		}
+		return commands.ZAdd(ctx, key, members...)
+	default:
+		return commands.SAdd(ctx, key, anyOf(elements)...)
+	}
+}
+
+// Size asks for how many elements a key has; of a string, whether it is there.
+func Size(ctx context.Context, commands Commands, key string, kind Kind) Reply[int64] {
+	switch kind {
+	case Hash:
+		return commands.HLen(ctx, key)
+	case List:
+		return commands.LLen(ctx, key)
+	case SortedSet:
+		return commands.ZCard(ctx, key)
+	case Set:
+		return commands.SCard(ctx, key)
+	default:
+		return commands.Exists(ctx, key)
+	}
+}
+
+// Expiry asks for how long a key stays, in ms; what is no more than 0 if it does not expire, or is
+// not there.
+func Expiry(ctx context.Context, commands Commands, key string) Reply[int64] {
+	return &msReply{commands.PTTL(ctx, key)}
+}
+
+// msReply is the reply of PTTL, which the library has with a unit only if it is positive.
+type msReply struct{ *redis.DurationCmd }
+
+func (r *msReply) Val() int64 { return r.DurationCmd.Val().Milliseconds() }
+
+func (r *msReply) Result() (int64, error) { return r.Val(), r.Err() }
+
+// ExpireIn has a key expire in so many ms.
+func ExpireIn(ctx context.Context, commands Commands, key string, ms int64) AnyReply {
+	return commands.PExpire(ctx, key, time.Duration(ms)*time.Millisecond)
+}
+
+func anyOf(texts []string) []any {
+	all := make([]any, len(texts))
+	for i, text := range texts {
+		all[i] = text
+	}
+	return all
 }
 
 // EachPage calls a function with the pages of a key, from a cursor on. What changes meanwhile may

@@ -26,6 +26,9 @@ var (
 	ErrNoBus = errors.New("there is no bus with partitions")
 	// ErrBusExists means that there is one.
 	ErrBusExists = errors.New("there is a bus with partitions already")
+	// ErrCopying means that `rtm copy` has begun to copy a bus to this Redis, and has not ended.
+	ErrCopying = errors.New("`rtm copy` has begun to copy a bus to this Redis, and has not ended: run it again, with --restart, " +
+		"or empty this Redis")
 	// errUnfinished is an [ErrNoBus] too: partitions may be there, and not all of them.
 	errUnfinished = fmt.Errorf("%w: its creation was begun, and has not ended", ErrNoBus)
 )
@@ -95,15 +98,29 @@ func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error
 const lookTimeout = time.Second
 
 // OpenOne opens the store of a bus without partitions. It does not need Redis; but if that answers,
-// and is a node of a cluster, it fails.
+// and is a node of a cluster, it fails; and with [ErrCopying].
 func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
 	p := redis.Partition(namespace)
 	looking, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if err := p.RefuseClusterNode(looking); err != nil && !errors.Is(err, bus.ErrUnavailable) && looking.Err() == nil {
+	err := p.RefuseClusterNode(looking)
+	if err == nil {
+		err = requireWhole(looking, p)
+	}
+	if err != nil && !errors.Is(err, bus.ErrUnavailable) && looking.Err() == nil {
 		return nil, err
 	}
 	return NewBus(New(p, o)), nil
+}
+
+// requireWhole fails with [ErrCopying] while a bus is being copied to a Redis, given its first
+// partition.
+func requireWhole(ctx context.Context, first *rdb.Partition) error {
+	marked, err := first.Exists(ctx, Keys{first.Namespace()}.Copying()).Result()
+	if err == nil && marked > 0 {
+		return ErrCopying
+	}
+	return rdb.Wrap("look for a copy", err)
 }
 
 // OpenBus opens the stores of a bus with partitions. It fails with [ErrNoBus] or
@@ -131,7 +148,7 @@ const awaitInterval = time.Second
 // partitions. Until then it says in the log what it waits for. If the node has lost their number
 // that had it, Await writes it again, as the partitions say it. Finder is another client of the
 // same Redis, which logs nothing: it asks for partitions that may not be there. Await fails when
-// its context ends.
+// its context ends, and with [ErrCopying].
 func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, o Options, log *slog.Logger) (*Bus, error) {
 	at := redis.At(Keys{namespace}.Partitions())
 	for told := false; ; {
@@ -139,7 +156,11 @@ func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, 
 		isMissing := errors.Is(err, ErrNoBus)
 		switch {
 		case err == nil:
-			return openCounted(redis, count, namespace, o), nil
+			all := openCounted(redis, count, namespace, o)
+			if err := requireWhole(ctx, all.First().Partition()); errors.Is(err, ErrCopying) {
+				return nil, err
+			}
+			return all, nil
 		case !isMissing && !errors.Is(err, bus.ErrUnavailable):
 			return nil, err
 		}

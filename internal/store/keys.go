@@ -220,6 +220,11 @@ func (k Keys) Idempotency(name bus.ClientName, slice int) string {
 // and by whatever meets a batch of the original; it expires. It is not of the founding layout.
 func (k Keys) Migration() string { return k.Namespace + "migration" }
 
+// Copying is there from when `rtm copy` begins to copy a bus to this Redis until all is there: when
+// it began (ms). Web and worker do not start meanwhile. On a bus with partitions the first has it.
+// It is not of the founding layout.
+func (k Keys) Copying() string { return k.Namespace + "copying" }
+
 // Counters is a hash of counter (packed) to its value. Written by the counters' flush.
 func (k Keys) Counters() string { return k.Namespace + "counters" }
 

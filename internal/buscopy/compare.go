@@ -1,0 +1,213 @@
+package buscopy
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// Row is how many of something are in the source and in the target.
+type Row struct {
+	What   string `json:"what"`
+	Source int64  `json:"source"`
+	Target int64  `json:"target"`
+	// IsMain is whether a reader wants to see it though it is equal.
+	IsMain bool `json:"-"`
+}
+
+// counts are how many there are, by what.
+type counts map[string]int64
+
+// words are what families of keys are called in a report: a key of one, and its elements.
+var words = map[string]struct{ keys, elements string }{
+	keys.Batch(""):            {"batches", "events queued"},
+	keys.DeadLetter(""):       {"dead letters", "events in dead letters"},
+	keys.History(""):          {"histories", "events in histories"},
+	keys.Subscriber(""):       {"subscribers", ""},
+	keys.SubscriberTopics(""): {"", "subscriptions"},
+	keys.Replay(""):           {"replays", ""},
+	work.Type(""):             {"job types", ""},
+	work.Job(""):              {"jobs", ""},
+	"machines:label:":         {"labels, also deleted ones", ""},
+	keys.Topic(""):            {"topics with events", ""},
+	keys.Tokens():             {"", "tokens"},
+	keys.Owners():             {"", "topics owned"},
+	keys.Counters():           {"", "counters"},
+	keys.RunningReplays():     {"", "replays running"},
+	work.Schedules():          {"", "schedules"},
+}
+
+// compare counts what is there on both sides, and has doctor examine both.
+func (c *copying) compare(ctx context.Context) (Report, error) {
+	var sides [2]counts
+	var found [2]map[string]int
+	for i, all := range []rdb.Partitions{c.From, c.To} {
+		c.Progress([]string{"counting the source", "counting the target"}[i], 0, -1)
+		var err error
+		if sides[i], err = c.count(ctx, all); err != nil {
+			return Report{}, err
+		}
+		c.Progress([]string{"examining the source", "examining the target"}[i], 0, -1)
+		if found[i], err = examine(ctx, all); err != nil {
+			return Report{}, err
+		}
+	}
+	report := Report{Rows: rows(sides[0], sides[1])}
+	for finding, times := range found[1] {
+		if times > found[0][finding] {
+			report.Findings = append(report.Findings, finding)
+		}
+	}
+	slices.Sort(report.Findings)
+	return report, nil
+}
+
+// examine has doctor examine a bus, and returns how often it finds what, but for the mark.
+func examine(ctx context.Context, all rdb.Partitions) (map[string]int, error) {
+	var stores []*store.Store
+	for _, p := range all {
+		stores = append(stores, store.New(p, store.Options{}))
+	}
+	found := map[string]int{}
+	_, err := doctor.Of(store.NewBus(stores...), 0).Examine(ctx, false, func(f doctor.Finding) {
+		if f.Key != keys.Copying() {
+			found[f.Key+": "+f.Problem]++
+		}
+	})
+	return found, err
+}
+
+// rows are what two sides have.
+func rows(source, target counts) (all []Row) {
+	main := map[string]bool{"topics": true}
+	for _, w := range words {
+		main[w.keys], main[w.elements] = true, true
+	}
+	for what := range merged(source, target) {
+		isMain := main[what] || strings.HasPrefix(what, labelsIn) || strings.HasPrefix(what, jobsIn)
+		all = append(all, Row{what, source[what], target[what], isMain})
+	}
+	slices.SortFunc(all, func(a, b Row) int { return cmp.Compare(a.What, b.What) })
+	return all
+}
+
+func merged(a, b counts) map[string]bool {
+	all := map[string]bool{}
+	for _, side := range []counts{a, b} {
+		for what := range side {
+			all[what] = true
+		}
+	}
+	return all
+}
+
+// What rows about jobs and labels begin with: their status or state follows.
+const (
+	jobsIn   = "jobs that are "
+	labelsIn = "labels in "
+)
+
+// count counts what a bus has.
+func (c *copying) count(ctx context.Context, all rdb.Partitions) (counts, error) {
+	n := counts{}
+	for _, p := range all {
+		if err := eachKey(ctx, p, func(names []string) error { return c.countKeys(ctx, p, names, n) }); err != nil {
+			return nil, err
+		}
+		if err := c.countElements(ctx, p, n); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// countElements counts topics at their homes, which are listed elsewhere too, and events of each
+// subscriber.
+func (c *copying) countElements(ctx context.Context, p *rdb.Partition, n counts) error {
+	err := p.EachPage(ctx, p.Namespace()+keys.Topics(), rdb.Set, 0, rdb.Elements(rdb.Set, func(topic, _ string) {
+		if p.Owns(topic) {
+			n["topics"]++
+		}
+	}))
+	for gauge, what := range map[string]string{keys.EventGauge(): "events queued for ", keys.DeadLetterEvents(): "events in dead letters of "} {
+		if err == nil {
+			err = p.EachPage(ctx, p.Namespace()+gauge, rdb.Hash, 0, rdb.Pairs(func(token, value string) {
+				n[what+c.nameOf(token)] += rdb.Integer(value, 0)
+			}))
+		}
+	}
+	return err
+}
+
+// countKeys counts keys and their elements, but of those that expire: they may have, meanwhile.
+func (c *copying) countKeys(ctx context.Context, p *rdb.Partition, names []string, n counts) error {
+	sizes, ttls := make([]rdb.Reply[int64], len(names)), make([]rdb.Reply[int64], len(names))
+	err := p.Reads(ctx, "count", func(pipe rdb.Commands) {
+		for i, key := range names {
+			f, _ := doctor.FamilyOf(key)
+			sizes[i], ttls[i] = rdb.Size(ctx, pipe, p.Namespace()+key, f.Kind), rdb.Expiry(ctx, pipe, p.Namespace()+key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, key := range names {
+		f, rest := doctor.FamilyOf(key)
+		size, err := sizes[i].Result()
+		if err != nil && !rdb.Answered(err) {
+			return rdb.Wrap("count", err)
+		}
+		if ttls[i].Val() > 0 || size == 0 || !c.isCounted(p, key, f, rest) {
+			continue
+		}
+		what, each := n.of(key, f, rest)
+		if f.Prefix == keys.Batch("") || f.Prefix == keys.DeadLetter("") {
+			size -= store.BatchHeader
+		}
+		if f.Kind != rdb.String {
+			n[each] += size
+		}
+		if what != "" && !isEach(f) {
+			n[what]++
+		}
+	}
+	return nil
+}
+
+// isCounted reports whether there are as many of a key on both sides, if it was copied. Walks, and
+// what is about workers and webhooks, is as often there as there are partitions.
+func (c *copying) isCounted(p *rdb.Partition, key string, f doctor.Family, rest string) bool {
+	switch {
+	case key == keys.Topics() || key == keys.Plans():
+		return false
+	case !c.isSame && f.Whose == doctor.Everywhere:
+		return key == keys.Tokens() && p.Number() == 0
+	case !c.isSame && f.Whose == doctor.EachEntry && strings.Contains(key, string(bus.QueueMachines)):
+		return false
+	}
+	return c.isCopied(p, f, rest)
+}
+
+// of is what a key counts as, and its elements.
+func (n counts) of(key string, f doctor.Family, rest string) (what, each string) {
+	family := cmp.Or(f.Prefix, key)
+	w, is := words[family]
+	switch {
+	case f.Prefix == work.Open(""):
+		return "", jobsIn + "not ended"
+	case f.Prefix == doctor.ArchivePrefix:
+		return "", jobsIn + rest[strings.LastIndexByte(rest, ':')+1:]
+	case f.Prefix == doctor.LabelsPrefix:
+		colon := strings.LastIndexByte(rest, ':') // a machine's name may have one, a state's has none
+		return "", labelsIn + rest[:colon] + "/" + rest[colon+1:]
+	case is:
+		return w.keys, cmp.Or(w.elements, "elements of "+family)
+	}
+	return "keys " + family, "elements of " + family
+}

@@ -1,0 +1,225 @@
+// Package buscopy copies a whole bus from one Redis to another, while none of its processes runs.
+//
+// The source is only read. All that the layout knows is copied: see [doctor.Whose], which says of
+// each key where it belongs. Between two buses of as many partitions each key goes where it was.
+// Else it goes to the partition that owns its name, element by element if each has its own; what is
+// about partitions themselves is made anew.
+//
+//	nothing -> marked, copying -> all is there, and doctor finds nothing new -> not marked
+//
+// While the target is marked, web and worker do not start there. A copy that was broken off, or
+// that is not equal to its source, leaves the mark; another one begins again, from nothing.
+package buscopy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// Options say what a copy is from, and to.
+type Options struct {
+	// From and To are the partitions of both buses.
+	From, To rdb.Partitions
+	// Restart has what an earlier copy has left in the target be removed first.
+	Restart bool
+	// Force copies although processes seem to run: they may have been killed.
+	Force bool
+	// Progress, if given, is called with what has been done of all there is to do, in keys.
+	Progress func(step string, done, all int)
+	// Now is the clock, that of the host if it is nil.
+	Now func() time.Time
+}
+
+// Report is what a copy has come to.
+type Report struct {
+	// Rows compare what is there on both sides, and are in order.
+	Rows []Row `json:"rows"`
+	// Findings are what doctor finds in the target and not in the source.
+	Findings []string `json:"findings,omitempty"`
+}
+
+// IsEqual is whether the target has all that the source has, and is as sound.
+func (r Report) IsEqual() bool {
+	return len(r.Findings) == 0 && !slices.ContainsFunc(r.Rows, func(r Row) bool { return r.Source != r.Target })
+}
+
+// copying is a run.
+type copying struct {
+	Options
+	// isSame is whether both buses have as many partitions, so that each key stays in its own.
+	isSame bool
+	// names are the clients of the source, by token: no error shows a token.
+	names map[string]string
+	// keys are how many keys the source has.
+	keys int
+	// walks are the entries of walks over labels, which are in the queue of each partition.
+	walks map[string]bool
+}
+
+// Run copies a bus. Its report is about a copy that has come to its end. It fails if processes run,
+// with a target that is not empty, with keys that the layout does not know, and with
+// [bus.ErrUnavailable].
+func Run(ctx context.Context, o Options) (Report, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int, int) {}
+	}
+	c := &copying{
+		Options: o, names: map[string]string{}, walks: map[string]bool{},
+		isSame: len(o.From) == len(o.To) && o.From[0].IsOneOfSeveral() == o.To[0].IsOneOfSeveral(),
+	}
+	for _, step := range []func(context.Context) error{c.check, c.begin, c.copyAll} {
+		if err := step(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	report, err := c.compare(ctx)
+	if err != nil || !report.IsEqual() {
+		return report, err
+	}
+	return report, c.end(ctx)
+}
+
+// mark is the key that says that the target is not complete.
+func (c *copying) mark() string { return store.Keys{Namespace: c.To[0].Namespace()}.Copying() }
+
+// begin marks the target, which must be empty but for what an earlier copy has left, and removes
+// that.
+func (c *copying) begin(ctx context.Context) error {
+	marked, err := c.To[0].Exists(ctx, c.mark()).Result()
+	if err != nil {
+		return rdb.Wrap("look for a copy", err)
+	}
+	if marked > 0 && !c.Restart {
+		return fmt.Errorf("an earlier copy to this Redis has not ended; --restart removes what it has left, and begins again")
+	}
+	if marked == 0 {
+		if err := c.requireEmpty(ctx); err != nil {
+			return err
+		}
+		err := c.To[0].Set(ctx, c.mark(), c.Now().UnixMilli(), 0).Err()
+		return rdb.Wrap("mark the target", err)
+	}
+	return c.clear(ctx)
+}
+
+// stays reports whether a key, without its namespace, is in a target to which nothing was copied.
+func stays(key string) bool {
+	return key == store.Keys{}.Copying() || key == store.Keys{}.Partition()
+}
+
+// requireEmpty fails if the target has keys.
+func (c *copying) requireEmpty(ctx context.Context) error {
+	count, shown := 0, []string{}
+	for _, p := range c.To {
+		err := eachKey(ctx, p, func(keys []string) error {
+			for _, key := range keys {
+				if stays(key) {
+					continue
+				}
+				if count++; len(shown) < maxShown {
+					shown = append(shown, c.show(key))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return fmt.Errorf("the target is not empty: it has %d keys, such as %s; give an empty Redis, or another namespace (--to-namespace)",
+		count, list(shown))
+}
+
+// clear removes what an earlier copy has left.
+func (c *copying) clear(ctx context.Context) error {
+	for _, p := range c.To {
+		err := eachKey(ctx, p, func(keys []string) error {
+			return p.Pipelined(ctx, "remove what was copied", func(pipe rdb.Commands) {
+				for _, key := range keys {
+					if f, _ := doctor.FamilyOf(key); f.Kind != "" && !stays(key) {
+						pipe.Unlink(ctx, p.Namespace()+key)
+					}
+				}
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.requireEmpty(ctx)
+}
+
+// end has web and worker start on the target from now on.
+func (c *copying) end(ctx context.Context) error {
+	return rdb.Wrap("end the copy", c.To[0].Del(ctx, c.mark()).Err())
+}
+
+// copyAll copies what there is.
+func (c *copying) copyAll(ctx context.Context) error {
+	done := 0
+	for _, p := range c.From {
+		err := eachKey(ctx, p, func(keys []string) error {
+			err := c.copyKeys(ctx, p, keys)
+			done += len(keys)
+			c.Progress("copying", min(done, c.keys), c.keys)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if c.isSame {
+		return nil
+	}
+	if err := c.addWalks(ctx); err != nil {
+		return err
+	}
+	for _, p := range c.To {
+		if err := doctor.CountAccounts(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addWalks has each partition go on with the walks over labels, from now on.
+func (c *copying) addWalks(ctx context.Context) error {
+	for _, p := range c.To {
+		err := p.Pipelined(ctx, "add walks", func(pipe rdb.Commands) {
+			for _, entry := range doctor.Sorted(c.walks) {
+				pipe.SAdd(ctx, p.Namespace()+queues.JobsIndex(bus.QueueMachines), entry)
+				pipe.LPush(ctx, p.Namespace()+queues.Instant(bus.QueueMachines), entry)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachKey calls a function with the keys of a partition, without the namespace, a page at a time.
+// Redis may return a key twice.
+func eachKey(ctx context.Context, p *rdb.Partition, each func(keys []string) error) error {
+	return p.EachKey(ctx, p.Namespace()+"*", func(page []string) error {
+		keys := make([]string, len(page))
+		for i, key := range page {
+			keys[i] = key[len(p.Namespace()):]
+		}
+		slices.Sort(keys)
+		return each(slices.Compact(keys))
+	})
+}

@@ -1,0 +1,116 @@
+package buscopy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"routemaster/internal/machines/engine"
+	"routemaster/internal/rdb"
+)
+
+// spread writes to all partitions what all of them have. Those of the source agree but for what is
+// about their own parts: that is joined.
+func (w *writing) spread(ctx context.Context, p *part) error {
+	elements := p.elements
+	if p.key == labels.Definitions() {
+		elements = without(elements, "preparing")
+	}
+	for at, to := range w.To {
+		full := to.Namespace() + p.key
+		if p.f.Kind != rdb.Hash {
+			w.put(ctx, at, p, elements)
+			continue
+		}
+		join, there, ttl, err := w.there(ctx, at, p)
+		if err != nil {
+			return err
+		}
+		for i := 0; i+1 < len(elements); i += 2 {
+			field, value := elements[i], elements[i+1]
+			if other, is := there[field]; is && join != nil {
+				if value, err = join(other, value); err != nil {
+					return fmt.Errorf("%s: %w", p.key, err)
+				}
+			} else if is {
+				continue
+			}
+			w.do(at, func(pipe rdb.Commands) rdb.AnyReply { return pipe.HSet(ctx, full, field, value) })
+		}
+		if p.isLast && p.ttl.Val() > ttl {
+			w.expire(ctx, at, p)
+		}
+	}
+	return nil
+}
+
+// there is what another partition of the source has written to a key of the target already, how
+// long that stays (ms), and how values are joined: nil if the first is as good as any.
+func (w *writing) there(ctx context.Context, at int, p *part) (join func(a, b string) (string, error), there map[string]string, ttl int64, err error) {
+	switch {
+	case p.key == labels.Walks():
+		join = earlier
+	case p.f.Prefix == idempotencyPrefix:
+		join = joinLives
+	}
+	if w.from.Number() == 0 {
+		return join, nil, 0, nil
+	}
+	full := w.To[at].Namespace() + p.key
+	var left rdb.Reply[int64]
+	var fields rdb.Reply[map[string]string]
+	err = w.To[at].Pipelined(ctx, "read the target", func(pipe rdb.Commands) {
+		left, fields = rdb.Expiry(ctx, pipe, full), pipe.HGetAll(ctx, full)
+	})
+	return join, fields.Val(), left.Val(), err
+}
+
+const idempotencyPrefix = "idempotency:"
+
+// without is fields and values without one of them.
+func without(elements []string, field string) (left []string) {
+	for i := 0; i+1 < len(elements); i += 2 {
+		if elements[i] != field {
+			left = append(left, elements[i], elements[i+1])
+		}
+	}
+	return left
+}
+
+// earlier is how far the walk has come of two that has come less far: to look at a label again
+// costs no more than that.
+func earlier(a, b string) (string, error) {
+	var both [2]engine.Progress
+	for i, text := range []string{a, b} {
+		if err := json.Unmarshal([]byte(text), &both[i]); err != nil {
+			return "", err
+		}
+	}
+	if both[1].At < both[0].At || both[1].At == both[0].At && both[1].After < both[0].After {
+		return b, nil
+	}
+	return a, nil
+}
+
+// joinLives is the life of a slice of idempotency keys that was two: from the first to the last
+// moment, each in ms. Of any other field, the first value counts.
+func joinLives(a, b string) (string, error) {
+	begun, expires, isLife := parseLife(a)
+	otherBegun, otherExpires, isOther := parseLife(b)
+	if !isLife || !isOther {
+		return a, nil
+	}
+	return fmt.Sprintf("%d-%d", min(begun, otherBegun), max(expires, otherExpires)), nil
+}
+
+func parseLife(text string) (begun, expires int64, is bool) {
+	from, to, _ := strings.Cut(text, "-")
+	begun, err := strconv.ParseInt(from, 10, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	expires, err = strconv.ParseInt(to, 10, 64)
+	return begun, expires, err == nil
+}

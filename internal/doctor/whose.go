@@ -1,0 +1,61 @@
+package doctor
+
+import "strings"
+
+// Whose says by what name a key, or each of its elements, is in a partition: the one that owns the
+// name. On one Redis all are in the same.
+type Whose int
+
+// Whose keys are.
+const (
+	_ Whose = iota
+	// OfToken and OfTopic are of what follows the prefix; a lane may follow the token.
+	OfToken
+	OfTopic
+	// OfType is of the job type that follows, OfTypeBefore if a colon and more come after that.
+	OfType
+	OfTypeBefore
+	// OfLabel is of the machine, the slash and the label that follow.
+	OfLabel
+	// OfBatch, OfLetter, OfReplay, OfJob and OfData are named by an id. Its record says whose it is.
+	OfBatch
+	OfLetter
+	OfReplay
+	OfJob
+	OfData
+	// EachToken, EachTopic, EachType, EachBatch and EachReplay are of as many as there are elements.
+	EachToken
+	EachTopic
+	EachType
+	EachBatch
+	EachReplay
+	// EachEntry is of queues, EachPlan of tokens and topics. EachLabel is of labels of the machine that
+	// follows the prefix; a colon and a state may follow that.
+	EachEntry
+	EachPlan
+	EachLabel
+	// Everywhere is what all partitions have, First what only the first one has.
+	Everywhere
+	First
+	// Counted is counted from other keys of the partition.
+	Counted
+	// Own is about a partition itself: it means nothing where there are others.
+	Own
+	// Never is of one Redis, or of processes while they run.
+	Never
+)
+
+// Name is the name that a key is of, given what follows its prefix; empty if its id must be looked
+// up, or each element has one.
+func (w Whose) Name(rest string) string {
+	switch w {
+	case OfToken:
+		return TokenOf(rest)
+	case OfTypeBefore:
+		return rest[:max(0, strings.LastIndexByte(rest, ':'))]
+	case OfTopic, OfType, OfLabel:
+		return rest
+	default:
+		return ""
+	}
+}
