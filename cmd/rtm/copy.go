@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/buscopy"
 	"routemaster/internal/format"
+	"routemaster/internal/rdb"
 	"routemaster/internal/terminal"
 )
 
@@ -57,7 +58,7 @@ The namespaces are the environment's unless flags say otherwise. The exit status
 // busCopy is a run of rtm copy.
 type busCopy struct {
 	buscopy.Options
-	from, to    copiedSide
+	from, to    redisFlags
 	json        bool
 	out, errors io.Writer
 }
@@ -66,7 +67,7 @@ func (c *busCopy) run(cmd *cobra.Command) error {
 	configs := [2]app.Config{}
 	for i, side := range []struct {
 		name string
-		copiedSide
+		redisFlags
 	}{{"from", c.from}, {"to", c.to}} {
 		config, err := side.configOf(cmd, side.name)
 		if err != nil {
@@ -171,10 +172,35 @@ func (p *copyProgress) end() {
 	}
 }
 
-// copiedSide says which Redis a bus is on.
-type copiedSide struct{ redisFlags }
-
 // configOf is the configuration of the environment with the Redis of a flag, and its namespace.
-func (f copiedSide) configOf(cmd *cobra.Command, name string) (app.Config, error) {
-	return movedSide{redisFlags: f.redisFlags}.configOf(cmd, name)
+func (f redisFlags) configOf(cmd *cobra.Command, name string) (app.Config, error) {
+	if f.url == "" {
+		return app.Config{}, wrongFlag(name, "the URL of a Redis")
+	}
+	overruled := map[string]string{}
+	overruleRedis(overruled, f.url)
+	if cmd.Flags().Changed(name + "-namespace") {
+		overruled["ROUTEMASTER_REDIS_NAMESPACE"] = f.namespace
+	}
+	config, err := loadConfig(overruled, nil)
+	if err != nil {
+		err = fmt.Errorf("--%s: %w", name, err)
+	}
+	return config, err
+}
+
+// openBus opens the partitions of a bus. The caller closes the client.
+func openBus(ctx context.Context, config app.Config) (*rdb.Client, rdb.Partitions, error) {
+	redis, err := rdb.Open(rdb.Options{URL: config.RedisURL, Connections: 4})
+	if err != nil {
+		return nil, nil, err
+	}
+	partitions, err := findPartitions(ctx, redis, config)
+	if err == nil && !partitions[0].IsOneOfSeveral() {
+		err = partitions[0].RefuseClusterNode(ctx)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, redis.Close())
+	}
+	return redis, partitions, nil
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/bus"
 	"routemaster/internal/buscopy"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/wire"
 )
 
 // runCopy runs rtm copy, and returns its exit status and what it prints.
@@ -22,6 +24,16 @@ func runCopy(ctx context.Context, args ...string) (status int, stdout, stderr st
 	var out, failures bytes.Buffer
 	status = run(ctx, append([]string{"copy"}, args...), &out, &failures)
 	return status, out.String(), failures.String()
+}
+
+// waitingBus is a bus with a subscriber, for whom a batch waits.
+func waitingBus(t *testing.T, server *rdbtest.Server) *store.Store {
+	t.Helper()
+	ctx, st := t.Context(), store.New(server.Open(t).Partition(""), store.Options{})
+	require.NoError(t, st.PutToken(ctx, shop, "shop"))
+	require.NoError(t, st.Subscribe(ctx, shop, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://shop.example/"}, time.Now()))
+	require.NoError(t, st.PublishAll(ctx, store.Publication{Topic: "widgets", Publisher: shop, Events: []wire.PackedEvent{rubyEvent}, ReceivedAt: 1})[0].Err)
+	return st
 }
 
 func TestCopy(t *testing.T) {

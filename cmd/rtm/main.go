@@ -39,7 +39,7 @@ func newRoot() *cobra.Command {
 		newWorkersCommand(), newConsoleCommand(), newHealthCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
 	root.AddCommand(newJobCommand(), newMachineCommand(), newLabelCommand())
-	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newCopyCommand(), newMoveCommand(), newVersionCommand())
+	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newCopyCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {
 		if command.Name() == "completion" {
@@ -71,9 +71,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if wrong || misconfigured || command == root {
 		fmt.Fprintf(stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
 		return app.ExitUsage
-	}
-	if errors.Is(err, errNotOver) {
-		return exitNotOver
 	}
 	return app.ExitFailed
 }

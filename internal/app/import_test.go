@@ -47,9 +47,8 @@ var plan = []room{
 	{"overview/samples", "bus clock overview machines rdb account store inspect telemetry jobs"},
 	{"ingest", "bus wire rdb store telemetry"},
 	{"machines/engine", "bus machines/condition machines machines/definition wire rdb queue fence account store outbound telemetry ingest"},
-	{"doctor", "bus machines wire rdb queue fence account store jobs machines/engine"},    // off the hot path: only what rtm calls imports it
-	{"store/storetest", "bus wire rdb queue store inspect doctor"},                        // its tests require what doctor examines
-	{"move", "bus overview format rdb fence store jobs overview/samples machines/engine"}, // likewise
+	{"doctor", "bus machines wire rdb queue fence account store jobs machines/engine"}, // off the hot path: only what rtm calls imports it
+	{"store/storetest", "bus wire rdb queue store inspect doctor"},                     // its tests require what doctor examines
 	{"buscopy", "bus format wire rdb queue store jobs overview/samples machines/engine doctor"},
 	{"delivery", "bus signature wire queue store outbound telemetry"},
 	{"machines/machinestest", "bus machines machines/definition rdb queue outbound telemetry machines/engine doctor"},
@@ -71,7 +70,7 @@ var plan = []room{
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor move buscopy client selfsigned terminal top app"},
+	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor buscopy client selfsigned terminal top app"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those
