@@ -36,20 +36,19 @@ var plan = []room{
 	{"freeport", ""},
 	{"rdb", "bus freeport"}, // rdbtest needs ports
 	{"queue", "bus wire rdb"},
-	{"fence", "bus rdb"},
 	{"account", "bus rdb queue"},
-	{"store", "bus signature wire rdb queue fence"},
-	{"migrate", "bus wire rdb queue store"}, // likewise
+	{"store", "bus signature wire rdb queue"},
+	{"migrate", "bus wire rdb queue store"}, // off the hot path: only what rtm calls imports it
 	{"inspect", "bus wire rdb queue store"},
 	{"outbound", "bus"},
 	{"telemetry", "bus"},
-	{"jobs", "bus wire rdb queue fence account outbound telemetry"},
+	{"jobs", "bus wire rdb queue account outbound telemetry"},
 	{"overview/samples", "bus clock overview machines rdb account store inspect telemetry jobs"},
 	{"ingest", "bus wire rdb store telemetry"},
-	{"machines/engine", "bus machines/condition machines machines/definition wire rdb queue fence account store outbound telemetry ingest"},
-	{"doctor", "bus machines wire rdb queue fence account store jobs machines/engine"}, // off the hot path: only what rtm calls imports it
-	{"store/storetest", "bus wire rdb queue store inspect doctor"},                     // its tests require what doctor examines
-	{"buscopy", "bus format wire rdb queue store jobs overview/samples machines/engine doctor"},
+	{"machines/engine", "bus machines/condition machines machines/definition wire rdb queue account store outbound telemetry ingest"},
+	{"doctor", "bus machines wire rdb queue account store jobs machines/engine"},                // likewise
+	{"store/storetest", "bus wire rdb queue store inspect doctor"},                              // its tests require what doctor examines
+	{"buscopy", "bus format wire rdb queue store jobs overview/samples machines/engine doctor"}, // likewise
 	{"delivery", "bus signature wire queue store outbound telemetry"},
 	{"machines/machinestest", "bus machines machines/definition rdb queue outbound telemetry machines/engine doctor"},
 	{"activity", "rdb"},

@@ -11,17 +11,12 @@ var (
 	// ErrUnavailable means that Redis could not be reached, or refuses work for now (it is loading,
 	// full, read-only). The same call may succeed later.
 	ErrUnavailable = errors.New("redis is unavailable")
-	// ErrMoving is an [ErrUnavailable]: the bus is closed, because it moves to another Redis. Nothing
-	// was changed, but of what takes several steps perhaps a part.
-	ErrMoving = fmt.Errorf("%w: the bus is moving to another one", ErrUnavailable)
 	// ErrTopicRelayed is an [ErrUnavailable]: events of a topic that is to be deleted are on their way
 	// to other partitions.
 	ErrTopicRelayed = fmt.Errorf("%w: events of the topic are on their way to other partitions", ErrUnavailable)
 	// ErrTopicBusy is an [ErrUnavailable]: others delete the topic that is to be deleted, or subscribe
 	// to it, at the same time.
 	ErrTopicBusy = fmt.Errorf("%w: others delete the topic, or subscribe to it", ErrUnavailable)
-	// ErrHeld means that a token cannot be rotated yet: the bus has moved, and holds its subscriber.
-	ErrHeld = errors.New("what its client was sent before the bus moved is still being delivered; rotate the token when that is done")
 	// ErrOverloaded means that too many requests are waiting. Nothing was stored.
 	ErrOverloaded = errors.New("too many requests are waiting")
 	// ErrPoisoned means that a job cannot be acquired because its data is damaged. It was scheduled

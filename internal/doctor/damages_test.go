@@ -20,13 +20,6 @@ const eventBytes = 51
 
 var damages = []damage{
 	{name: "nothing", does: func(*patient) {}},
-	{name: "a subscriber that is held for no move", does: func(p *patient) {
-		p.Redis.HSet(p.ctx, "plans", "?!alice--1", 0, "?!gone--1", "")
-		p.Redis.HSet(p.ctx, "delivery:alice--1", "paused_until", 253402300799999)
-	}, finds: []string{
-		`plans: has alice be held, and the bus does not move [released]`,
-		`plans: has client-bad8913d be held, and the bus does not move [released]`,
-	}},
 	{name: "a batch that is not in the index", does: func(p *patient) { p.Redis.ZRem(p.ctx, "batches:index", p.current) },
 		finds: []string{`batch:%[3]s: is not in batches:index [added there]`}},
 	{name: "an entry of the index without a batch", does: func(p *patient) { p.Redis.ZAdd(p.ctx, "batches:index", redis.Z{Member: anUID}) },

@@ -13,7 +13,6 @@ func findOfSubscribers(e *Examination) {
 	findLaneVersions(e)
 	findRetention(e)
 	findGaps(e)
-	findHeld(e)
 }
 
 func findSubscribers(e *Examination) {

@@ -8,7 +8,6 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
-	"routemaster/internal/fence"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 )
@@ -35,6 +34,7 @@ var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
+	scriptTypePut         = newScript("type_put")
 	scriptTypeDelete      = newScript("type_delete")
 	scriptTypeCounts      = newScript("type_counts")
 	scriptTypeWake        = newScript("type_wake")
@@ -51,10 +51,6 @@ var (
 	scriptJobConfirm      = newScript("job_confirm")
 	scriptScheduleEnqueue = newScript("schedule_enqueue")
 )
-
-// scriptTypePut is refused while the bus is closed: see package fence. Without a type there is no
-// job.
-var scriptTypePut = fence.New(slices.Concat(queue.Library, fence.Library, library), lua("type_put"))
 
 func newScript(name string) *rdb.Script {
 	return rdb.NewScript(slices.Concat(queue.Library, library), lua(name))

@@ -99,7 +99,7 @@ func (s *Store) putType(ctx context.Context, t Type, revision, schedule string, 
 	args := append([]any{
 		string(t.Name), revision, limits.Bus, micros(t.UpdatedAt), schedule, string(t.Owner), limits.Client,
 	}, fieldsOf(t)...)
-	_, err := replied("store job type", scriptTypePut.Change(ctx, s.redis, "", args...))
+	_, err := replied("store job type", s.redis.Change(ctx, scriptTypePut, args...))
 	return orUnknownType(err)
 }
 

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 )
 
@@ -73,20 +72,11 @@ func (s *Bus) PingAny(ctx context.Context) error {
 	return err
 }
 
-// RequireServing returns [bus.ErrUnavailable] unless some partition is there and runs scripts, and
-// [bus.ErrMoving] if the bus is closed, because it moves to another Redis.
+// RequireServing returns [bus.ErrUnavailable] unless some partition is there and runs scripts.
 func (s *Bus) RequireServing(ctx context.Context) error {
-	mark, err := askFrom(ctx, s, s.First(), func(ctx context.Context, st *Store) (string, error) {
-		plans := Keys{Namespace: st.Partition().Namespace()}.Plans()
-		mark, err := st.Partition().HGet(ctx, plans, fence.Field).Result()
-		if err = rdb.Wrap("look whether the bus moves", err); err == nil {
-			err = st.Partition().RequireScripts(ctx)
-		}
-		return mark, err
+	_, err := askFrom(ctx, s, s.First(), func(ctx context.Context, st *Store) (struct{}, error) {
+		return struct{}{}, st.Partition().RequireScripts(ctx)
 	})
-	if err == nil && fence.IsClosed(mark) {
-		return bus.ErrMoving
-	}
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/fence"
 	"routemaster/internal/rdb"
 )
 
@@ -21,8 +20,8 @@ var (
 
 // Those that change something for a client.
 var (
-	scriptHistoryPut    = newFenced("history_put")
-	scriptHistoryDelete = newFenced("history_delete")
+	scriptHistoryPut    = newScript("history_put")
+	scriptHistoryDelete = newScript("history_delete")
 )
 
 // ErrNoHistory means that the topic keeps no history.
@@ -118,11 +117,11 @@ func (h *History) Delete(ctx context.Context, topic bus.TopicName, by bus.Token)
 	return h.change(ctx, "remove a history", topic, scriptHistoryDelete, string(topic), string(by))
 }
 
-func (h *History) change(ctx context.Context, what string, topic bus.TopicName, script fence.Script, args ...any) error {
+func (h *History) change(ctx context.Context, what string, topic bus.TopicName, script *rdb.Script, args ...any) error {
 	if topic.Validate() != nil { // those of the Ruby original may have the name of another key
 		return bus.ErrTopicUnknown
 	}
-	change := h.store.Fenced(ctx, script, args...)
+	change := h.store.redis.Change(ctx, script, args...)
 	if change.Err == nil && !change.Changed {
 		return historyRefused(what, change.Text(0))
 	}

@@ -96,8 +96,7 @@ func (k Keys) CurrentOfLane(t bus.Token, lane int) string {
 
 // Plans is a hash of what a publish has to know beyond the founding keys, if there is such: token
 // to the version of the subscriber's lanes (see [Lanes]), / and a topic that keeps a history to 1,
-// ? and a watched topic to its channel's UID; and package fence's. It is not of the founding
-// layout.
+// ? and a watched topic to its channel's UID. It is not of the founding layout.
 func (k Keys) Plans() string { return k.Namespace + "plans" }
 
 // Traceparents is a list of the spans (W3C traceparent) of a few of the requests that a batch's

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -65,7 +64,6 @@ func TestKeysInLua(t *testing.T) {
 		"batch_gauge_key()":              k.BatchGauge(),
 		"idempotency_key('x', 8)":        k.Idempotency("x", 8),
 		"counters_key()":                 k.Counters(),
-		"string.format('%d', FOREVER)":   strconv.FormatInt(bus.Forever.UnixMilli(), 10),
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	for expression, key := range want {
@@ -74,7 +72,7 @@ func TestKeysInLua(t *testing.T) {
 		require.NoError(t, err, expression)
 		assert.Equal(t, key, got, expression)
 	}
-	const elsewhere = 3 // job_of, FOREVER, and plans_key of package fence
+	const elsewhere = 1 // job_of
 	lua, err := os.ReadFile("lua/lib/keys.lua")
 	require.NoError(t, err)
 	assert.Equal(t, strings.Count(string(lua), "function"), len(want)-elsewhere, "a key of the scripts is not compared")

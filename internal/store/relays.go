@@ -29,9 +29,9 @@ var (
 
 // Those that change something for a client.
 var (
-	scriptDeletionBegin = newFenced("deletion_begin")
-	scriptDeletionEnd   = newFenced("deletion_end")
-	scriptOutboxOpen    = newUnfenced("outbox_open")
+	scriptDeletionBegin = newScript("deletion_begin")
+	scriptDeletionEnd   = newScript("deletion_end")
+	scriptOutboxOpen    = newScript("outbox_open")
 )
 
 // Relays carry events from the partition in which they were published to those with more
@@ -197,7 +197,7 @@ const DeletionTime = 10 * time.Second
 // [bus.ErrTopicBusy] while another deletion of the topic runs.
 func (r *Relays) BeginDeletion(ctx context.Context, topic bus.TopicName, by bus.Token) (*Deletion, error) {
 	d := &Deletion{Topic: topic, uid: bus.NewBatchID(), To: map[rdb.Number]DeletionTo{}}
-	change := r.store.Fenced(ctx, scriptDeletionBegin, string(topic), string(by), string(d.uid), DeletionTime.Milliseconds())
+	change := r.redis.Change(ctx, scriptDeletionBegin, string(topic), string(by), string(d.uid), DeletionTime.Milliseconds())
 	if change.Err != nil || !change.Changed {
 		return nil, change.Refusal("delete topic", map[string]error{
 			"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "deleting": bus.ErrTopicBusy,
@@ -221,7 +221,7 @@ func (r *Relays) EndDeletion(ctx context.Context, d *Deletion, remove bool) (rem
 	for number, to := range d.To {
 		args = append(args, number.String(), to.generation)
 	}
-	change := r.store.Fenced(ctx, scriptDeletionEnd, args...)
+	change := r.redis.Change(ctx, scriptDeletionEnd, args...)
 	return change.Changed && remove, rdb.Wrap("delete topic", change.Err)
 }
 

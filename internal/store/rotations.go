@@ -16,9 +16,9 @@ import (
 // subscription and all that is queued. Publishes and deliveries go on meanwhile. The old token
 // keeps working, for the same subscription, until [Store.FinishRotation]. The new token is fresh,
 // unless a rotation was begun before, which then goes on with its token. RotateToken fails with
-// [bus.ErrTokenUnknown], [bus.ErrHeld] or [bus.ErrUnavailable].
+// [bus.ErrTokenUnknown] or [bus.ErrUnavailable].
 func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bus.Token, name bus.ClientName, err error) {
-	change := s.Fenced(ctx, scriptTokenRotate, string(old), string(fresh))
+	change := s.redis.Change(ctx, scriptTokenRotate, string(old), string(fresh))
 	if change.Err == nil && !change.Changed {
 		return "", "", s.refusal("rotate token", change.Text(0))
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // scriptSecretsPut is described in its header.
-var scriptSecretsPut = newFenced("secrets_put")
+var scriptSecretsPut = newScript("secrets_put")
 
 // Secrets are the signing secrets of all subscribers in a store, by the token that holds the
 // subscription: while that is being changed, the new one. The rules of a subscriber's list are in
@@ -113,7 +113,7 @@ func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signatu
 
 // put stores a subscriber's secrets in place of what they were before, or fails with errChanged.
 func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string) error {
-	change := s.store.Fenced(ctx, scriptSecretsPut, string(token), before, after, bus.NewPlan())
+	change := s.store.redis.Change(ctx, scriptSecretsPut, string(token), before, after, bus.NewPlan())
 	switch {
 	case change.Err != nil:
 		return rdb.Wrap("change secrets", change.Err)

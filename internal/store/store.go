@@ -16,8 +16,6 @@ type Options struct {
 	// MaxClientTopics is how many topics one client may own or have named first, MaxTopics how many
 	// there may be; 0 is no limit.
 	MaxClientTopics, MaxTopics int
-	// Mark is empty, but for package move: see [fence.Script].
-	Mark string
 }
 
 // Store reads and writes the bus's state in one partition. It is safe for concurrent use.
@@ -30,14 +28,13 @@ type Store struct {
 	lanes        laneCache
 
 	maxClientTopics, maxTopics int
-	mark                       string
 }
 
 // New makes a store on a partition.
 func New(partition *rdb.Partition, o Options) *Store {
 	s := &Store{
 		redis: partition, keys: Keys{partition.Namespace()}, jobs: queue.Keys{Namespace: partition.Namespace()},
-		maxClientTopics: o.MaxClientTopics, maxTopics: o.MaxTopics, mark: o.Mark,
+		maxClientTopics: o.MaxClientTopics, maxTopics: o.MaxTopics,
 	}
 	s.keysPerSlice = max(cmp.Or(o.IdempotencyKeys, bus.DefaultIdempotencyKeys)/IdempotencySlices, 1)
 	return s

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/fence"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
@@ -137,7 +136,7 @@ var refusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
-	"too many batches": bus.ErrTooManyBatches, "moving": bus.ErrMoving, "held": bus.ErrHeld, "lanes change": bus.ErrLanesChange,
+	"too many batches": bus.ErrTooManyBatches, "lanes change": bus.ErrLanesChange,
 	"former letters": errFormerLetters, "former batches": errFormerBatches,
 }
 
@@ -154,8 +153,8 @@ func (s *Store) refusal(what, word string) error {
 
 // Change runs a script that changes something for a client, or says why not: for packages beside
 // the store too.
-func (s *Store) Change(ctx context.Context, what string, script fence.Script, args ...any) error {
-	change := s.Fenced(ctx, script, args...)
+func (s *Store) Change(ctx context.Context, what string, script *rdb.Script, args ...any) error {
+	change := s.redis.Change(ctx, script, args...)
 	if change.Err == nil && !change.Changed {
 		return s.refusal(what, change.Text(0))
 	}

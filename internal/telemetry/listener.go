@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
-
-	"routemaster/internal/bus"
 )
 
 // Timeouts of the metrics listener's peers. A profile takes 30 s unless the request says otherwise.
@@ -81,9 +79,6 @@ func respondHealth(w http.ResponseWriter, program string, err error) {
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		body = `{"status":503,"title":"Service Unavailable","detail":"the bus cannot reach its storage"}`
-		if errors.Is(err, bus.ErrMoving) {
-			body = `{"status":503,"title":"Service Unavailable","detail":"the bus moves to another Redis"}`
-		}
 	}
 	_, _ = io.WriteString(w, body)
 }

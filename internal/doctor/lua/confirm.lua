@@ -90,7 +90,6 @@ local COMMANDS = {
   end,
   ADD_ACCOUNTS = function(key) redis.call('HSET', key, '*', exact(sum_of_accounts(key))) end,
   REMOVE_SUBSCRIBER = remove_subscriber,
-  RELEASE_HELD = release_held,
 }
 
 local function next_command()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/fence"
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/rdb"
@@ -20,8 +19,8 @@ var ownLibrary = append(store.Library[:len(store.Library):len(store.Library)], r
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptOwnPut         = fence.New(ownLibrary, rdb.ReadLua(luaFiles, "own_put"))
-	scriptOwnSubscribe   = fence.New(ownLibrary, rdb.ReadLua(luaFiles, "own_subscribe"))
+	scriptOwnPut         = rdb.NewScript(ownLibrary, rdb.ReadLua(luaFiles, "own_put"))
+	scriptOwnSubscribe   = rdb.NewScript(ownLibrary, rdb.ReadLua(luaFiles, "own_subscribe"))
 	scriptOwnShow        = rdb.NewScript(ownLibrary, rdb.ReadLua(luaFiles, "own_show"))
 	scriptOwnUnsubscribe = rdb.NewScript(ownLibrary, rdb.ReadLua(luaFiles, "own_unsubscribe"))
 )
@@ -83,7 +82,7 @@ func (c *Client) own(ctx context.Context) (bus.Token, error) {
 	if err != nil {
 		return "", err
 	}
-	change := scriptOwnPut.Change(ctx, c.redis, "", string(machines.DefaultPublisher), Callback, elsewhere, string(fresh))
+	change := c.redis.Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, elsewhere, string(fresh))
 	if change.Err != nil {
 		return "", rdb.Wrap("make the machines' client", change.Err)
 	}

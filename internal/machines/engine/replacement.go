@@ -114,13 +114,13 @@ func (s *Store) Replace(ctx context.Context, r *Replacement, preparation string)
 	for _, walk := range r.reviews {
 		args = append(args, string(walk.Machine), walk.Name())
 	}
-	return replaced("put definitions", scriptDefinitionsPut.Change(ctx, s.redis, "", args...))
+	return replaced("put definitions", s.redis.Change(ctx, scriptDefinitionsPut, args...))
 }
 
 // Prepare has no label come to a state that a replacement is without, until the definitions are
 // replaced or the preparation is abandoned. It fails as [Store.Replace] does.
 func (s *Store) Prepare(ctx context.Context, r *Replacement, preparation string) error {
-	return replaced("prepare definitions", scriptPrepare.Change(ctx, s.redis, "", r.appendVanished([]any{r.base, preparation})...))
+	return replaced("prepare definitions", s.redis.Change(ctx, scriptPrepare, r.appendVanished([]any{r.base, preparation})...))
 }
 
 // Abandon ends a preparation, if it is the one that was made last. It fails with

@@ -9,7 +9,6 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
-	"routemaster/internal/fence"
 	"routemaster/internal/machines"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -45,34 +44,28 @@ var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptAbandon      = newScript("definitions_abandon")
-	scriptLabelShow    = newScript("label_show")
-	scriptLabelRests   = newScript("label_rests")
-	scriptLabelHops    = newScript("label_hops")
-	scriptLabelCreate  = newScript("label_create")
-	scriptLabelPatch   = newScript("label_patch")
-	scriptLabelDelete  = newScript("label_delete")
-	scriptLabelAsk     = newScript("label_ask")
-	scriptLabelRetry   = newScript("label_retry")
-	scriptOutboxRead   = newScript("outbox_read")
-	scriptOutboxUnload = newScript("outbox_unload")
-	scriptWalkRead     = newScript("walk_read")
-	scriptWalkStep     = newScript("walk_step")
-	scriptWalksTend    = newScript("walks_tend")
-)
-
-// Those that are refused while the bus is closed: see package fence. With no machine there is no
-// label.
-var (
-	scriptDefinitionsPut = newFenced("definitions_put")
-	scriptPrepare        = newFenced("definitions_prepare")
+	scriptAbandon        = newScript("definitions_abandon")
+	scriptLabelShow      = newScript("label_show")
+	scriptLabelRests     = newScript("label_rests")
+	scriptLabelHops      = newScript("label_hops")
+	scriptLabelCreate    = newScript("label_create")
+	scriptLabelPatch     = newScript("label_patch")
+	scriptLabelDelete    = newScript("label_delete")
+	scriptLabelAsk       = newScript("label_ask")
+	scriptLabelRetry     = newScript("label_retry")
+	scriptOutboxRead     = newScript("outbox_read")
+	scriptOutboxUnload   = newScript("outbox_unload")
+	scriptDefinitionsPut = newScript("definitions_put")
+	scriptPrepare        = newScript("definitions_prepare")
+	scriptWalkRead       = newScript("walk_read")
+	scriptWalkStep       = newScript("walk_step")
+	scriptWalksTend      = newScript("walks_tend")
 )
 
 // scriptLibrary is that of all scripts.
-var scriptLibrary = slices.Concat(queue.Library, fence.Library, library, rdb.Library{lua("lib/walks")})
+var scriptLibrary = slices.Concat(queue.Library, library, rdb.Library{lua("lib/walks")})
 
-func newScript(name string) *rdb.Script  { return rdb.NewScript(scriptLibrary, lua(name)) }
-func newFenced(name string) fence.Script { return fence.New(scriptLibrary, lua(name)) }
+func newScript(name string) *rdb.Script { return rdb.NewScript(scriptLibrary, lua(name)) }
 
 func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
 

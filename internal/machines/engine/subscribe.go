@@ -104,7 +104,7 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	for _, topic := range topics {
 		args = append(args, string(topic))
 	}
-	change := scriptOwnSubscribe.Change(ctx, c.redis, "", append(args, string(machines.DefaultPublisher), elsewhere)...)
+	change := c.redis.Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher), elsewhere)...)
 	err = change.Refusal("subscribe the machines", map[string]error{"lanes change": bus.ErrLanesChange})
 	if err != nil || !c.redis.IsOneOfSeveral() {
 		return err

@@ -4,7 +4,6 @@
 -- Returns  {1}; {0, 'not subscribed'}
 local token = holder_of(ARGV[2])
 if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return { 0, 'not subscribed' } end
-if pause_held(token, ARGV[3]) then return { 1 } end
 local waited = redis.call('HGET', delivery_key(token), 'paused_until')
 redis.call('HSET', delivery_key(token), 'paused_until', ARGV[3])
 if waited then wake_subscriber(token) end -- what waits for the end of another pause

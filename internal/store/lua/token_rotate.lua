@@ -4,8 +4,7 @@
 -- by token_relabel, or as they come up.
 --
 -- ARGV     1 namespace, 2 the token, 3 the new one, if none was made before
--- Returns  {1, the client's name, its new token}; {0, 'token unknown'}; {0, 'held'} while its
---          subscriber is
+-- Returns  {1, the client's name, its new token}; {0, 'token unknown'}
 -- Keeps    the order of the batches: lane, current batch, jobs and gauges are as they were
 local old, new = ARGV[2], ARGV[3]
 local heir = redis.call('HGET', rotations_key(), old)
@@ -15,7 +14,6 @@ if heir then
 end
 local name = redis.call('HGET', tokens_key(), old)
 if not name then return { 0, 'token unknown' } end
-if is_held(old) or (heir and is_held(heir)) then return { 0, 'held' } end
 
 -- All is read before anything is written.
 local heirs = redis.call('HGETALL', rotations_key())

@@ -14,8 +14,7 @@
 --          return; and a third value, how many idempotency keys had to go, if any had to. {1} when
 --          the request was stored before. {0, 'topic claimed'} when another client publishes to the
 --          topic; {0, 'key reused'} when another request had its idempotency key; {0, 'token
---          unknown'}; {0, 'moving'} while the bus is closed; {0, 'too many batches'} when it would
---          open too many; {0, "client's topics"}
+--          unknown'}; {0, 'too many batches'} when it would open too many; {0, "client's topics"}
 --          when the client has too many to claim one more, {0, "bus's topics"} when the bus has;
 --          {0, 'lanes', tokens and versions, with spaces between} of all subscribers of the topic
 --          that have several, when these are not the lanes sent. An error, before anything is
@@ -53,7 +52,6 @@ local subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
 local plans, laned = false, {} -- what has to be known beyond the founding keys
 if redis.call('HLEN', plans_key()) > 0 then
   plans = publish_plans(topic, subscribers)
-  if plans.is_closed then return { 0, 'moving' } end
   laned = plans.lanes(18, FIRST)
   if not laned then return plans.stale() end
 end

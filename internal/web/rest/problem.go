@@ -178,10 +178,6 @@ var problems = []struct {
 	{bus.ErrTestWaits, Problem{
 		Status: http.StatusConflict, Detail: "a test event is already waiting; GET /subscriber/attempts will have its result",
 	}},
-	{bus.ErrHeld, Problem{
-		Status: http.StatusConflict,
-		Detail: "what the client was sent before the bus moved to another Redis is still being delivered; rotate its token when that is done",
-	}},
 	{bus.ErrLanesChange, Problem{
 		Status: http.StatusConflict,
 		Detail: "earlier changes of the lanes wait for batches that are queued, see GET /subscriber/batches; try again when these are delivered",
@@ -285,10 +281,6 @@ var problems = []struct {
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,
 		Detail: "more comes in than can be stored; nothing of this request was stored: send it again later",
-	}},
-	{bus.ErrMoving, Problem{
-		Status: http.StatusServiceUnavailable,
-		Detail: "the bus moves to another Redis, and this process does not serve the one that is in use: send the request again",
 	}},
 	{bus.ErrTopicRelayed, Problem{
 		Status: http.StatusServiceUnavailable,

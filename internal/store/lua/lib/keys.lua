@@ -6,6 +6,7 @@ local function topic_subscribers_key(name) return ns .. 'subscribers:' .. name e
 local function owners_key() return ns .. 'topic_owners' end
 local function owned_key() return ns .. 'topic_owners:counts' end
 local function unused_key() return ns .. 'topic_owners:unused' end
+local function plans_key() return ns .. 'plans' end
 local function history_key(topic) return ns .. 'history:' .. topic end
 local function history_limits_key(topic) return ns .. 'history:limits:' .. topic end
 local function subscribers_key() return ns .. 'subscribers' end

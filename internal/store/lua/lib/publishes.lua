@@ -11,9 +11,8 @@ local function publish_plans(topic, subscribers)
   local CHUNK = 1000 -- as many values as unpack can safely return at once
   local MAX_TOLD = 20 -- events of one publish, to those who watch
 
-  local of_topic = redis.call('HMGET', plans_key(), history_field(topic), tail_field(topic), MOVE)
+  local of_topic = redis.call('HMGET', plans_key(), history_field(topic), tail_field(topic))
   self.keeps_history = of_topic[1] == '1'
-  self.is_closed = of_topic[3] and string.find(of_topic[3], 'closed', 1, true) == 1
   local channel = of_topic[2]
   local versions = {} -- of lanes, in the order of the subscribers: false if there is one lane
   for i = 1, #subscribers, CHUNK do

@@ -31,19 +31,3 @@ local function remove_subscriber(token)
   redis.call('SREM', subscribers_key(), token)
   return true
 end
-
--- Ends that a subscriber is held: it is paused from now on as its client wants it to be. Returns
--- whether it was held, and is still there.
-local function release_held(token)
-  local paused_until = redis.call('HGET', plans_key(), held_field(token))
-  if not paused_until then return false end
-  redis.call('HDEL', plans_key(), held_field(token))
-  if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
-  if paused_until == '0' or paused_until == '' then
-    redis.call('HDEL', delivery_key(token), 'paused_until')
-  else
-    redis.call('HSET', delivery_key(token), 'paused_until', paused_until)
-  end
-  wake_subscriber(token)
-  return true
-end

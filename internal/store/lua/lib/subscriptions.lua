@@ -106,7 +106,6 @@ local function write_subscriber(token, sent, name)
   redis.call('HSETNX', subscriber, 'health_points', 100)
   redis.call('SADD', subscribers_key(), token)
   redis.call('HSET', delivery_key(token), 'name', name)
-  keep_held(token)
 end
 
 -- Has a subscriber whose deliveries fail be tried at once: what they fail for may be mended.
