@@ -29,8 +29,8 @@ const (
 	EachType
 	EachBatch
 	EachReplay
-	// EachEntry is of queues, EachPlan of tokens and topics. EachLabel is of labels of the machine that
-	// follows the prefix; a colon and a state may follow that.
+	// EachEntry is of queues, EachPlan of tokens and topics. EachLabel is of labels of the machine
+	// that follows the prefix; a colon and a state may follow that.
 	EachEntry
 	EachPlan
 	EachLabel
