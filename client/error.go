@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"routemaster/client/internal/header"
-	"routemaster/client/internal/problem"
 )
 
 // Error is a response of the bus that is not 2xx. Find it with [errors.As].
@@ -36,12 +35,6 @@ type Error struct {
 	States []StateLabels
 }
 
-// Fault is an error at a place of a text, StateLabels how many labels are in a state of a machine.
-type (
-	Fault       = problem.Fault
-	StateLabels = problem.StateLabels
-)
-
 func (e *Error) Error() string {
 	text := strconv.Itoa(e.Status) + " " + e.Title
 	if e.Pointer != "" {
@@ -63,7 +56,7 @@ func readError(resp *http.Response) *Error {
 	if e.Status != http.StatusSwitchingProtocols { // what follows is not a body
 		text, _ = io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	}
-	p := problem.Read(resp.Header.Get("Content-Type"), text)
+	p := readProblem(resp.Header.Get("Content-Type"), text)
 	e.ID, e.Title, e.Detail, e.Pointer, e.Faults, e.States = p.ID, p.Title, p.Detail, p.Pointer, p.Errors, p.States
 	e.Title = cmp.Or(e.Title, http.StatusText(e.Status), "unknown status")
 	if e.Status/100 == 3 {

@@ -1,3 +1,4 @@
+// Package jobstest opens a store of jobs on a test's own Redis, with a clock.
 package jobstest
 
 import (

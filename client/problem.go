@@ -1,5 +1,4 @@
-// Package problem reads the documents of a bus that say why it refused a request (RFC 9457).
-package problem
+package client
 
 import (
 	"encoding/json"
@@ -8,8 +7,9 @@ import (
 	"strings"
 )
 
-// Problem is why a request was refused. Its texts have no control characters.
-type Problem struct {
+// problem is the document of a bus that says why it refused a request (RFC 9457). Its texts have no
+// control characters.
+type problem struct {
 	ID, Title, Detail, Pointer string
 	Errors                     []Fault
 	States                     []StateLabels
@@ -29,12 +29,12 @@ type StateLabels struct {
 	Labels  int64  `json:"labels"`
 }
 
-// Read reads the body of a response, whose Content-Type is given. It is empty if the response is
+// readProblem reads the body of a response, whose Content-Type is given. It is empty if the response is
 // not from a bus: a proxy's may repeat the request's headers.
-func Read(contentType string, body []byte) (p Problem) {
+func readProblem(contentType string, body []byte) (p problem) {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if kind != "application/problem+json" || json.Unmarshal(body, &p) != nil {
-		return Problem{}
+		return problem{}
 	}
 	texts := []*string{&p.ID, &p.Title, &p.Detail, &p.Pointer}
 	for i := range p.Errors {
