@@ -157,7 +157,7 @@ func requirePageOfMetrics(t *testing.T, scraped map[string]string) {
 			assert.True(t, named[metric] || named[metricSuffix.ReplaceAllString(metric, "")], "the page lacks %s", metric)
 		}
 	}
-	sources := readSources(t, "internal/telemetry")
+	sources := readSources(t, "internal")
 	for metric := range named {
 		assert.True(t, strings.Contains(sources, `"`+strings.TrimPrefix(metric, "routemaster_")+`"`), "no metric %s", metric)
 	}
