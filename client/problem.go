@@ -29,8 +29,8 @@ type StateLabels struct {
 	Labels  int64  `json:"labels"`
 }
 
-// readProblem reads the body of a response, whose Content-Type is given. It is empty if the response is
-// not from a bus: a proxy's may repeat the request's headers.
+// readProblem reads the body of a response, whose Content-Type is given. It is empty if the
+// response is not from a bus: a proxy's may repeat the request's headers.
 func readProblem(contentType string, body []byte) (p problem) {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if kind != "application/problem+json" || json.Unmarshal(body, &p) != nil {

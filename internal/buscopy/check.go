@@ -29,10 +29,7 @@ func list(shown []string) string { return strings.Join(shown, ", ") }
 
 // check fails if processes run, or if there is what cannot be copied.
 func (c *copying) check(ctx context.Context) error {
-	for _, side := range []struct {
-		name string
-		all  rdb.Partitions
-	}{{"source", c.From}, {"target", c.To}} {
+	for _, side := range c.sides() {
 		for _, p := range side.all {
 			held, err := p.IsHeld(ctx)
 			if err != nil {
@@ -42,9 +39,9 @@ func (c *copying) check(ctx context.Context) error {
 				return fmt.Errorf("partition %d of the %s is held, or has come back without its keys: see `rtm cluster status`", p.Number(), side.name)
 			}
 		}
-		if err := c.requireStopped(ctx, side.name, side.all); err != nil {
-			return err
-		}
+	}
+	if err := c.requireAllStopped(ctx); err != nil {
+		return err
 	}
 	if err := c.readNames(ctx); err != nil {
 		return err
@@ -63,6 +60,24 @@ func (c *copying) check(ctx context.Context) error {
 		return nil
 	}
 	return c.requireSettled(ctx)
+}
+
+// side is one of the two buses.
+type side struct {
+	name string
+	all  rdb.Partitions
+}
+
+func (c *copying) sides() []side { return []side{{"source", c.From}, {"target", c.To}} }
+
+// requireAllStopped fails if processes of either bus were seen lately.
+func (c *copying) requireAllStopped(ctx context.Context) error {
+	for _, side := range c.sides() {
+		if err := c.requireStopped(ctx, side.name, side.all); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // requireStopped fails if processes of a bus were seen lately.
@@ -151,7 +166,10 @@ func (c *copying) requireKnown(ctx context.Context) error {
 			return err
 		}
 	}
-	if unknown == 0 {
+	switch {
+	case c.keys == 0:
+		return fmt.Errorf("the source has no keys: give the URL, the number of the database and the namespace (--from-namespace) that its web and worker have")
+	case unknown == 0:
 		return nil
 	}
 	return fmt.Errorf("the source has %s that the layout does not know, or that belongs to another partition, such as %s: "+

@@ -3,6 +3,7 @@ package buscopy
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,13 +55,13 @@ func (c *copying) compare(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 		c.Progress([]string{"examining the source", "examining the target"}[i], 0, -1)
-		if found[i], err = examine(ctx, all); err != nil {
+		if found[i], err = c.examine(ctx, all); err != nil {
 			return Report{}, err
 		}
 	}
 	report := Report{Rows: rows(sides[0], sides[1])}
 	for finding, times := range found[1] {
-		if times > found[0][finding] {
+		if was := found[0][finding]; times > was && (c.isSame || was == 0) {
 			report.Findings = append(report.Findings, finding)
 		}
 	}
@@ -68,16 +69,24 @@ func (c *copying) compare(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
+// number is one in the words of a finding. What is shared out among partitions is found in each, of
+// a part of it.
+var number = regexp.MustCompile(`[0-9]+`)
+
 // examine has doctor examine a bus, and returns how often it finds what, but for the mark.
-func examine(ctx context.Context, all rdb.Partitions) (map[string]int, error) {
+func (c *copying) examine(ctx context.Context, all rdb.Partitions) (map[string]int, error) {
 	var stores []*store.Store
 	for _, p := range all {
 		stores = append(stores, store.New(p, store.Options{}))
 	}
 	found := map[string]int{}
 	_, err := doctor.Of(store.NewBus(stores...), 0).Examine(ctx, false, func(f doctor.Finding) {
+		problem := f.Problem
+		if !c.isSame {
+			problem = number.ReplaceAllString(problem, "…")
+		}
 		if f.Key != keys.Copying() {
-			found[f.Key+": "+f.Problem]++
+			found[f.Key+": "+problem]++
 		}
 	})
 	return found, err

@@ -13,8 +13,11 @@ package buscopy
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -59,6 +62,9 @@ type copying struct {
 	names map[string]string
 	// keys are how many keys the source has.
 	keys int
+	// split are the keys of each partition whose elements were shared out: Redis may return a key
+	// twice, and some of these are lists.
+	split map[string]bool
 	// walks are the entries of walks over labels, which are in the queue of each partition.
 	walks map[string]bool
 }
@@ -74,7 +80,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		o.Progress = func(string, int, int) {}
 	}
 	c := &copying{
-		Options: o, names: map[string]string{}, walks: map[string]bool{},
+		Options: o, names: map[string]string{}, split: map[string]bool{}, walks: map[string]bool{},
 		isSame: len(o.From) == len(o.To) && o.From[0].IsOneOfSeveral() == o.To[0].IsOneOfSeveral(),
 	}
 	for _, step := range []func(context.Context) error{c.check, c.begin, c.copyAll} {
@@ -83,6 +89,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		}
 	}
 	report, err := c.compare(ctx)
+	if err == nil {
+		err = c.requireAllStopped(ctx) // one that has started meanwhile may have taken events
+	}
 	if err != nil || !report.IsEqual() {
 		return report, err
 	}
@@ -106,10 +115,37 @@ func (c *copying) begin(ctx context.Context) error {
 		if err := c.requireEmpty(ctx); err != nil {
 			return err
 		}
-		err := c.To[0].Set(ctx, c.mark(), c.Now().UnixMilli(), 0).Err()
-		return rdb.Wrap("mark the target", err)
+		return c.setMark(ctx)
 	}
 	return c.clear(ctx)
+}
+
+// setMark marks the target. It fails, without a mark, if the source would see the mark, and the
+// keys that are copied, as its own.
+func (c *copying) setMark(ctx context.Context) error {
+	mark := fmt.Sprintf("%d %s", c.Now().UnixMilli(), rand.Text())
+	if err := c.To[0].Set(ctx, c.mark(), mark, 0).Err(); err != nil {
+		return rdb.Wrap("mark the target", err)
+	}
+	seen, err := c.From[0].Get(ctx, c.mark()).Result()
+	switch {
+	case err != nil && err != rdb.Nil && !rdb.Answered(err):
+		return rdb.Wrap("look for the mark", err)
+	case seen == mark && c.overlap():
+		return errors.Join(fmt.Errorf("the target is on the same Redis as the source, and keys of one namespace would be keys of the other (%q and %q): "+
+			"give another Redis, or another database of it", c.From[0].Namespace(), c.To[0].Namespace()), c.end(ctx))
+	}
+	return nil
+}
+
+// overlap reports whether keys of a partition of one bus would be keys of one of the other's, on
+// one Redis.
+func (c *copying) overlap() bool {
+	return slices.ContainsFunc(c.From, func(from *rdb.Partition) bool {
+		return slices.ContainsFunc(c.To, func(to *rdb.Partition) bool {
+			return strings.HasPrefix(from.Namespace(), to.Namespace()) || strings.HasPrefix(to.Namespace(), from.Namespace())
+		})
+	})
 }
 
 // stays reports whether a key, without its namespace, is in a target to which nothing was copied.

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/buscopy"
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -210,12 +211,16 @@ func TestWhatIsNotCopied(t *testing.T) {
 		{"the Ruby original may run on the source", func(ctx context.Context, from, _ *side) {
 			from.partitions[0].Set(ctx, "migration", 1, 0)
 		}},
+		{"the source has no keys: give the URL", func(ctx context.Context, from, _ *side) {
+			from.partitions[0].Del(ctx, "topics")
+		}},
 		{"topics of partition 00 cannot be read", func(ctx context.Context, from, _ *side) {
 			from.partitions[0].Set(ctx, "topics", 1, 0)
 		}},
 	} {
 		server, target := rdbtest.Embedded(t), rdbtest.Embedded(t)
 		from, to := newSide(t, server, server.Open(t), 0), newSide(t, target, target.Open(t), 3)
+		from.partitions[0].SAdd(t.Context(), "topics", "x")
 		refused.does(t.Context(), from, to)
 		_, err := run(from, to)
 		require.ErrorContains(t, err, refused.says, refused.says)
@@ -257,4 +262,50 @@ func TestJobsOfOneIDInTwoPartitions(t *testing.T) {
 	}
 	_, err := run(from, to)
 	require.ErrorContains(t, err, "two jobs have the id "+string(jobIDs(0)[0]))
+}
+
+// TestAProcessThatStartsDuringACopy is noticed at the end: what it has taken may not be copied.
+func TestAProcessThatStartsDuringACopy(t *testing.T) {
+	server, target := rdbtest.Embedded(t), rdbtest.Embedded(t)
+	from, to := newSide(t, server, server.Open(t), 0), newSide(t, target, target.Open(t), 3)
+	from.fillEvents()
+	_, err := run(from, to, func(o *buscopy.Options) {
+		o.Progress = func(step string, _, _ int) {
+			if step == "examining the target" {
+				from.partitions[0].HSet(t.Context(), "processes", "x",
+					fmt.Sprintf(`{"kind":"web","host":"here","pid":7,"seen_at":%d}`, time.Now().UnixMilli()))
+			}
+		}
+	})
+	require.ErrorContains(t, err, "the source is in use: web 7 on here")
+	assert.EqualValues(t, 1, target.Raw.Exists(t.Context(), to.partitions[0].Namespace()+"copying").Val())
+}
+
+// TestACopyOnTheSameRedis needs a namespace that neither has the other's keys nor is in them.
+func TestACopyOnTheSameRedis(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		from := newSide(t, server, server.Open(t), 0)
+		from.fillEvents()
+		before := dump(t, server)
+		_, err := buscopy.Run(t.Context(), buscopy.Options{From: from.partitions, To: rdb.Partitions{server.Open(t).Partition("new:")}})
+		require.ErrorContains(t, err, `the target is on the same Redis as the source, and keys of one namespace would be keys of the other ("" and "new:")`)
+		assert.Equal(t, before, dump(t, server))
+	})
+}
+
+// TestAWholePartHasTheExpiryToo copies keys whose last part is empty, as a list is read.
+func TestAWholePartHasTheExpiryToo(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		from := newSide(t, server, server.Open(t), 0)
+		from.register(reader(1))
+		key := "attempts:" + string(reader(1))
+		for range 200 {
+			require.NoError(t, server.Raw.RPush(t.Context(), key, "x").Err())
+		}
+		require.NoError(t, server.Raw.PExpire(t.Context(), key, time.Hour).Err())
+		target := another(t, server)
+		to := newSide(t, target, target.Open(t), 0)
+		requireCopied(from, to)
+		assert.Positive(t, target.Raw.PTTL(t.Context(), key).Val())
+	})
 }

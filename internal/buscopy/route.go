@@ -123,7 +123,7 @@ func (w *writing) refuseTwins(ctx context.Context) error {
 	}
 	for i, p := range w.pending {
 		if there[i] != nil && there[i].Val() != "" && there[i].Val() != types[i] {
-			return fmt.Errorf("two jobs have the id %s, of the types %s and %s, and would be in one partition: remove one of them", p.rest, there[i].Val(), types[i])
+			return fmt.Errorf("two jobs have the id %s, of the types %s and %s, and would be in one partition: remove one of them, or wait until its type keeps it no more", p.rest, there[i].Val(), types[i])
 		}
 	}
 	return nil

@@ -18,26 +18,28 @@ func (w *writing) spread(ctx context.Context, p *part) error {
 	if p.key == labels.Definitions() {
 		elements = without(elements, "preparing")
 	}
+	if p.f.Kind != rdb.Hash {
+		for at := range w.To {
+			w.put(ctx, at, p, elements)
+		}
+		return nil
+	}
 	for at, to := range w.To {
 		full := to.Namespace() + p.key
-		if p.f.Kind != rdb.Hash {
-			w.put(ctx, at, p, elements)
-			continue
-		}
-		join, there, ttl, err := w.there(ctx, at, p)
+		there, ttl, err := w.there(ctx, at, p, elements)
 		if err != nil {
 			return err
 		}
 		for i := 0; i+1 < len(elements); i += 2 {
 			field, value := elements[i], elements[i+1]
-			if other, is := there[field]; is && join != nil {
-				if value, err = join(other, value); err != nil {
+			if other, is := there[field]; is {
+				if value, err = join(p, other, value); err != nil {
 					return fmt.Errorf("%s: %w", p.key, err)
 				}
-			} else if is {
+				w.do(at, func(pipe rdb.Commands) rdb.AnyReply { return pipe.HSet(ctx, full, field, value) })
 				continue
 			}
-			w.do(at, func(pipe rdb.Commands) rdb.AnyReply { return pipe.HSet(ctx, full, field, value) })
+			w.do(at, func(pipe rdb.Commands) rdb.AnyReply { return pipe.HSetNX(ctx, full, field, value) })
 		}
 		if p.isLast && p.ttl.Val() > ttl {
 			w.expire(ctx, at, p)
@@ -46,28 +48,52 @@ func (w *writing) spread(ctx context.Context, p *part) error {
 	return nil
 }
 
-// there is what another partition of the source has written to a key of the target already, how
-// long that stays (ms), and how values are joined: nil if the first is as good as any.
-func (w *writing) there(ctx context.Context, at int, p *part) (join func(a, b string) (string, error), there map[string]string, ttl int64, err error) {
-	switch {
-	case p.key == labels.Walks():
-		join = earlier
-	case p.f.Prefix == idempotencyPrefix:
-		join = joinLives
+// there is what another partition of the source has written to a key of the target already: values
+// that are joined, by field, and how long the key stays (ms).
+func (w *writing) there(ctx context.Context, at int, p *part, elements []string) (values map[string]string, ttl int64, err error) {
+	var fields []string
+	for i := 0; i+1 < len(elements); i += 2 {
+		if p.key == labels.Walks() || p.f.Prefix == idempotencyPrefix && elements[i] == idempotencyLife {
+			fields = append(fields, elements[i])
+		}
 	}
-	if w.from.Number() == 0 {
-		return join, nil, 0, nil
+	if w.from.Number() == 0 || len(fields) == 0 && (!p.isLast || p.ttl.Val() <= 0) {
+		return nil, 0, nil
 	}
 	full := w.To[at].Namespace() + p.key
 	var left rdb.Reply[int64]
-	var fields rdb.Reply[map[string]string]
-	err = w.To[at].Pipelined(ctx, "read the target", func(pipe rdb.Commands) {
-		left, fields = rdb.Expiry(ctx, pipe, full), pipe.HGetAll(ctx, full)
+	var found rdb.Reply[[]any]
+	err = w.To[at].Reads(ctx, "read the target", func(pipe rdb.Commands) {
+		left = rdb.Expiry(ctx, pipe, full)
+		if len(fields) > 0 {
+			found = pipe.HMGet(ctx, full, fields...)
+		}
 	})
-	return join, fields.Val(), left.Val(), err
+	if err != nil || found == nil {
+		return nil, left.Val(), err
+	}
+	values = map[string]string{}
+	for i, value := range found.Val() {
+		if text, is := value.(string); is {
+			values[fields[i]] = text
+		}
+	}
+	return values, left.Val(), nil
 }
 
-const idempotencyPrefix = "idempotency:"
+// join is the value of a field of a key of all partitions that two of the source have.
+func join(p *part, a, b string) (string, error) {
+	if p.key == labels.Walks() {
+		return earlier(a, b)
+	}
+	return joinLives(a, b)
+}
+
+// The key of a slice of idempotency keys, and its field that says from when to when it lives.
+const (
+	idempotencyPrefix = "idempotency:"
+	idempotencyLife   = "life"
+)
 
 // without is fields and values without one of them.
 func without(elements []string, field string) (left []string) {
@@ -95,7 +121,7 @@ func earlier(a, b string) (string, error) {
 }
 
 // joinLives is the life of a slice of idempotency keys that was two: from the first to the last
-// moment, each in ms. Of any other field, the first value counts.
+// moment, each in ms.
 func joinLives(a, b string) (string, error) {
 	begun, expires, isLife := parseLife(a)
 	otherBegun, otherExpires, isOther := parseLife(b)

@@ -40,9 +40,16 @@ func (c *copying) copyKeys(ctx context.Context, from *rdb.Partition, names []str
 	var waiting []*item
 	for _, key := range names {
 		f, rest := doctor.FamilyOf(key)
-		if c.isCopied(from, f, rest) {
-			waiting = append(waiting, &item{key: key, f: f, rest: rest})
+		if !c.isCopied(from, f, rest) {
+			continue
 		}
+		if !c.isSame && isEach(f) {
+			if c.split[from.Namespace()+key] {
+				continue
+			}
+			c.split[from.Namespace()+key] = true
+		}
+		waiting = append(waiting, &item{key: key, f: f, rest: rest})
 	}
 	for size := 16; len(waiting) > 0; {
 		size = min(size, len(waiting))
@@ -97,7 +104,7 @@ func (c *copying) copySome(ctx context.Context, from *rdb.Partition, items []*it
 		if more {
 			unfinished = append(unfinished, it)
 		}
-		if len(elements) > 0 {
+		if len(elements) > 0 || it.isBegun { // the last part may have none
 			w.add(it, elements, !more)
 		}
 		it.isBegun = true
@@ -221,7 +228,9 @@ func (w *writing) put(ctx context.Context, number int, p *part, elements []strin
 	if p.isFirst && p.f.Kind == rdb.List && p.owners == nil {
 		w.do(number, func(pipe rdb.Commands) rdb.AnyReply { return pipe.Del(ctx, full) })
 	}
-	w.do(number, func(pipe rdb.Commands) rdb.AnyReply { return rdb.Add(ctx, pipe, full, p.f.Kind, elements) })
+	if len(elements) > 0 {
+		w.do(number, func(pipe rdb.Commands) rdb.AnyReply { return rdb.Add(ctx, pipe, full, p.f.Kind, elements) })
+	}
 	w.expire(ctx, number, p)
 }
 
