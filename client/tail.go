@@ -24,13 +24,20 @@ type TailItem struct {
 	LeftOut int64
 	// Live says that the stream has begun: events are shown from now on.
 	Live bool
-	// Lost says why the stream ended, or could not be begun again: [io.EOF] if the bus ended it, as it
-	// does every half hour. Events published before the next Live are not shown.
+	// Lost says why the stream ended, or could not be begun again: [ErrTailEnded] if the bus ended it,
+	// as it does every half hour. Events published before the next Live are not shown.
 	Lost error
 }
 
 // tailSilence is how long a bus may send nothing. It sends a line every 15 s.
 const tailSilence = 45 * time.Second
+
+// ErrTailEnded is why a tail is lost whose stream the bus has ended in order.
+var ErrTailEnded = errors.New("the bus has ended the stream")
+
+// tailSettled is how long a stream must have lasted for the next one to begin without a pause that
+// grows.
+const tailSettled = 15 * time.Second
 
 var errSilent = fmt.Errorf("the bus has sent nothing for %v", tailSilence)
 
@@ -65,12 +72,15 @@ type tail struct {
 func (t *tail) run(ctx context.Context) {
 	pauses := t.client.pauses()
 	for failures := 0; ; {
+		start := time.Now()
 		live, err := t.stream(ctx)
 		if t.stopped || ctx.Err() != nil {
 			return
 		}
 		if live {
 			failures = 0
+		}
+		if live && time.Since(start) > tailSettled {
 			pauses.Reset()
 		}
 		failures++
@@ -163,7 +173,7 @@ func (t *tail) read(stream io.Reader) error {
 	} else if err != nil {
 		return &connectionError{bare(err)}
 	}
-	return &connectionError{io.EOF}
+	return &connectionError{ErrTailEnded}
 }
 
 // readItem reads a server-sent event. The item is empty if this client does not know its kind.

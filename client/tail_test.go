@@ -63,7 +63,7 @@ func TestATailGoesOnWhenItsStreamIsLost(t *testing.T) {
 	assert.Equal(t, []client.TailItem{live, {Event: want}, {LeftOut: 5}, gone, live, gone, gone, live, {Event: want}, gone}, got)
 	require.Len(t, lost, 4)
 	for i, ended := range []bool{false, true, false, true} {
-		assert.Equal(t, ended, errors.Is(lost[i], io.EOF), lost[i])
+		assert.Equal(t, ended, errors.Is(lost[i], client.ErrTailEnded), lost[i])
 		assert.True(t, client.IsTemporary(lost[i]), lost[i])
 	}
 	assert.EqualError(t, failure, "tail widgets: 401 Unauthorized: the token is unknown")

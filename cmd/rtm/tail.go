@@ -146,10 +146,18 @@ func (t *tail) await(running context.Context, group *errgroup.Group) error {
 // stream is the state of a topic's stream.
 type stream struct {
 	topic string
-	// lost is when it was lost; zero while it is live. reported is set once the user knows why.
+	// last is when the last event was published, and behind how long before it was shown.
+	last   time.Time
+	behind time.Duration
+	// lost is since when events are missing; zero while it is live. reported is set once the user
+	// knows why.
 	lost     time.Time
 	reported bool
 }
+
+// maxBehind is how long events may be under way. If the last one was, the bus has ended the stream
+// for being read too slowly, long before that is seen here.
+const maxBehind = 5 * time.Second
 
 // watch shows the events of a topic.
 func (t *tail) watch(ctx context.Context, c *client.Client, topic string) error {
@@ -171,13 +179,9 @@ func (t *tail) show(ctx context.Context, s *stream, item client.TailItem) error 
 	defer t.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
-	case item.Event != nil && t.command != "":
-		t.execute(context.WithoutCancel(ctx), *item.Event)
 	case item.Event != nil:
-		if err := t.printer.print(*item.Event); err != nil {
-			return err
-		}
-		t.handled.Add(1)
+		s.last, s.behind = item.Event.Timestamp, time.Since(item.Event.Timestamp)
+		return t.handle(ctx, *item.Event)
 	case item.LeftOut > 0:
 		t.say("%s: %d events are not shown: a live tail shows 100 a second, and 20 of one request", s.topic, item.LeftOut)
 	case item.Lost != nil:
@@ -193,13 +197,31 @@ func (t *tail) show(ctx context.Context, s *stream, item client.TailItem) error 
 	return nil
 }
 
+// handle prints an event, or runs the command for it.
+func (t *tail) handle(ctx context.Context, event client.Event) error {
+	if t.command != "" {
+		t.execute(context.WithoutCancel(ctx), event)
+		return nil
+	}
+	if err := t.printer.print(event); err != nil {
+		return err
+	}
+	t.handled.Add(1)
+	return nil
+}
+
 // showLost says why a stream was lost, once. If the bus has ended it, it probably begins again at
 // once.
 func (t *tail) showLost(s *stream, why error) {
 	if s.lost.IsZero() {
 		s.lost = time.Now()
+		if s.behind > maxBehind {
+			s.lost = s.last
+			t.say("%s: events are read more slowly than they are published; those since %s are missing", s.topic, s.last.Format(time.TimeOnly))
+		}
+		s.behind = 0
 	}
-	if !s.reported && !errors.Is(why, io.EOF) {
+	if !s.reported && !errors.Is(why, client.ErrTailEnded) {
 		t.say("%v; trying again", why)
 		s.reported = true
 	}

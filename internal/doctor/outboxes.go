@@ -57,7 +57,7 @@ func outboxTo(number string) string {
 }
 
 // taken is what is noted of the head of an outbox: its UID, its number of events, and since when it
-// is relayed. See the lua/lib/kind.lua of package relays.
+// is relayed. See lua/lib/relays.lua of package store.
 var taken = regexp.MustCompile(`^\S+ ([1-9]\d{0,8}) \d+$`)
 
 // findTaken looks at the heads of outboxes that are noted. What is not there any more cannot be

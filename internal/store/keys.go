@@ -166,7 +166,7 @@ func (k Keys) DeadLetterBytes() string { return k.Namespace + "deadletters:bytes
 
 // Replay is a hash of what a replay copies: token, topic, next (the position of the next event to
 // copy), to (that of the last), copied and skipped (events), state, created_at (ms) and error.
-// Written by package replay. It expires a day after the replay has ended and its events have left
+// It expires a day after the replay has ended and its events have left
 // the queue, and goes with the subscriber. It is not of the founding layout.
 func (k Keys) Replay(id bus.ReplayID) string { return k.Namespace + "replay:" + string(id) }
 

@@ -95,7 +95,7 @@ var (
 // Dead letters, replays, and what is lost.
 var (
 	DeadLetterEvents = counter("", "dead_letter_events_total",
-		"Events that have become dead letters, by subscriber and reason.", Subscriber, "reason")
+		"Events that have become dead letters, by subscriber and reason.", Subscriber, "reason").from(texts(bus.DeathReasons)...)
 	RedeliveredEvents = counter("events.added", "redelivered_events_total",
 		"Events of dead letters that were put back into queues, by subscriber.", Subscriber)
 	DroppedDeadLetters = counter("", "dead_letters_dropped_events_total",
@@ -104,7 +104,7 @@ var (
 	ReplayedEvents = counter("events.added", "replayed_events_total",
 		"Events of topics' histories that were put into queues again, by subscriber.", Subscriber)
 	LostEvents = counter("", "gap_events_total",
-		"Events that will never reach their subscriber, by subscriber and reason.", Subscriber, "reason")
+		"Events that will never reach their subscriber, by subscriber and reason.", Subscriber, "reason").from(texts(bus.LossReasons)...)
 )
 
 // Housekeeping.
@@ -122,12 +122,14 @@ var (
 )
 
 // queues are those of whose threads every process shows how many it has.
-var queues = func() (names []string) {
-	for _, q := range bus.Queues {
-		names = append(names, string(q))
+var queues = texts(bus.Queues[:])
+
+func texts[T ~string](values []T) (list []string) {
+	for _, value := range values {
+		list = append(list, string(value))
 	}
-	return names
-}()
+	return list
+}
 
 // Processes.
 var (

@@ -19,11 +19,12 @@ const (
 	// maxBody is the maximum size of a body with metadata, in bytes: a character of one byte may be
 	// sent as an escape of six.
 	maxBody = 6*machines.MaxMetadata + 4<<10
-	// A page of a list has at most maxPage elements; one of a history has defaultPage unless the
+	// A page of a list has at most maxLabelsPage elements; one of a history has defaultPage unless the
 	// request says.
 	maxLabelsPage = 1000
 	defaultPage   = 100
-	// A request waits for its label to rest for at most maxWait, and for defaultWait unless it says.
+	// A request waits for its label to rest for at most maxLabelWait, and for defaultWait unless it
+	// says.
 	maxLabelWait = 10 * time.Second
 	defaultWait  = time.Second
 )

@@ -62,7 +62,7 @@ func holder(r *http.Request) string {
 func (s *Service) Release(r *http.Request, body []byte) { s.Buffers.Release(holder(r), body) }
 
 // ReadText reads a request's body, of at most maxBytes, which need not be JSON. The caller must
-// give it to [Service.Release]. The error is a [Problem], or [auth.ErrRefused].
+// give it to [Service.Release]. The error is a [Problem], or [ErrRefused].
 func (s *Service) ReadText(w http.ResponseWriter, r *http.Request, maxBytes int) ([]byte, error) {
 	body := r.Body
 	if r.ContentLength < 0 || r.ContentLength > int64(maxBytes) { // else it ends by itself
