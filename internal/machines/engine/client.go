@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +33,7 @@ const Callback = "machines:"
 
 // ClientConfig is what a [Client] works with.
 type ClientConfig struct {
-	// Stores are the bus's. The machines' own client is where they are, in the first.
+	// Stores are the bus's.
 	Stores *store.Bus
 	Labels *Bus
 	// Ingest publishes moves. Only [Client.Tell] needs it.
@@ -46,7 +49,6 @@ type ClientConfig struct {
 // concurrent use, but for [Client.Tidy].
 type Client struct {
 	ClientConfig
-	redis *rdb.Partition
 	// everywhere is the own client's token that is known to all partitions.
 	everywhere atomic.Value
 	// unwanted are the topics that the last call of Tidy found without need.
@@ -54,10 +56,7 @@ type Client struct {
 }
 
 // NewClient makes a client.
-func NewClient(c ClientConfig) *Client {
-	redis := c.Stores.First().Partition()
-	return &Client{ClientConfig: c, redis: redis}
-}
+func NewClient(c ClientConfig) *Client { return &Client{ClientConfig: c} }
 
 // clients are the tokens of all clients, with their names.
 type clients map[bus.Token]bus.ClientName
@@ -72,22 +71,83 @@ func (c clients) token(name bus.ClientName) (found bus.Token) {
 	return found
 }
 
+// home is where the machines' own client is.
+type home struct {
+	*store.Store
+	// elsewhere are its tokens in other partitions: each with a space before and after.
+	elsewhere string
+}
+
+// home finds where the machines' own client is: where it is subscribed, or else in the first
+// partition. On a bus that was copied from another number of partitions its token may be of any.
+func (c *Client) home(ctx context.Context) (home, error) {
+	first := c.Stores.First()
+	if !first.Partition().IsOneOfSeveral() {
+		return home{Store: first}, nil
+	}
+	all, err := first.Tokens(ctx)
+	if err != nil {
+		return home{}, err
+	}
+	var tokens []bus.Token
+	for token, name := range all {
+		if name == machines.DefaultPublisher {
+			tokens = append(tokens, token)
+		}
+	}
+	h := home{Store: first}
+	if slices.ContainsFunc(tokens, func(token bus.Token) bool { return c.Stores.Of(token) != first }) {
+		if h.Store, err = c.subscribed(ctx, tokens); err != nil {
+			return home{}, err
+		}
+	}
+	for _, token := range tokens {
+		if c.Stores.Of(token) != h.Store {
+			h.elsewhere += " " + string(token) + " "
+		}
+	}
+	return h, nil
+}
+
+// subscribed returns where one of the tokens has the machines' subscription: the first store if none
+// has.
+func (c *Client) subscribed(ctx context.Context, tokens []bus.Token) (*store.Store, error) {
+	slices.SortFunc(tokens, func(a, b bus.Token) int { // an operator's need not be asked if the first has it
+		return cmp.Or(cmp.Compare(c.Stores.Of(a).Partition().Number(), c.Stores.Of(b).Partition().Number()), cmp.Compare(a, b))
+	})
+	for _, token := range tokens {
+		p := c.Stores.Of(token).Partition()
+		callback, err := p.HGet(ctx, store.Keys{Namespace: p.Namespace()}.Subscriber(token), "callback").Result()
+		if err != nil && !errors.Is(err, rdb.Nil) {
+			return nil, rdb.Wrap("look for the machines' subscription", err)
+		}
+		if callback == Callback {
+			return c.Stores.Of(token), nil
+		}
+	}
+	return c.Stores.First(), nil
+}
+
 // own returns the token of the machines' own client. It adds the client if there is none.
 func (c *Client) own(ctx context.Context) (bus.Token, error) {
-	fresh, err := c.newToken()
+	at, err := c.home(ctx)
 	if err != nil {
 		return "", err
 	}
-	elsewhere, err := c.elsewhere(ctx)
+	return c.ownAt(ctx, at)
+}
+
+func (c *Client) ownAt(ctx context.Context, at home) (bus.Token, error) {
+	fresh, err := c.newToken(at)
 	if err != nil {
 		return "", err
 	}
-	change := c.redis.Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, elsewhere, string(fresh))
+	change := at.Partition().Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, at.elsewhere, string(fresh))
 	if change.Err != nil {
 		return "", rdb.Wrap("make the machines' client", change.Err)
 	}
 	token := bus.Token(change.Text(0))
-	if c.redis.IsOneOfSeveral() && c.everywhere.Load() != token {
+	if at.Partition().IsOneOfSeveral() && c.everywhere.Load() != token {
 		if err := c.Stores.AddToken(ctx, token, machines.DefaultPublisher); err != nil {
 			return "", err
 		}
@@ -96,22 +156,7 @@ func (c *Client) own(ctx context.Context) (bus.Token, error) {
 	return token, nil
 }
 
-// elsewhere are the tokens of the machines' own client that are of other partitions than they are:
-// each with a space before and after.
-func (c *Client) elsewhere(ctx context.Context) (tokens string, err error) {
-	if !c.redis.IsOneOfSeveral() {
-		return "", nil
-	}
-	all, err := c.Stores.First().Tokens(ctx)
-	for token, name := range all {
-		if name == machines.DefaultPublisher && c.Stores.Of(token) != c.Stores.First() {
-			tokens += " " + string(token) + " "
-		}
-	}
-	return tokens, err
-}
-
 // newToken makes a token of the machines' own client.
-func (c *Client) newToken() (bus.Token, error) {
-	return c.Stores.TokenIn(c.Stores.First(), func() (bus.Token, error) { return bus.NewToken(machines.DefaultPublisher) })
+func (c *Client) newToken(at home) (bus.Token, error) {
+	return c.Stores.TokenIn(at.Store, func() (bus.Token, error) { return bus.NewToken(machines.DefaultPublisher) })
 }

@@ -86,11 +86,11 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	fresh, err := c.newToken()
+	at, err := c.home(ctx)
 	if err != nil {
 		return err
 	}
-	elsewhere, err := c.elsewhere(ctx)
+	fresh, err := c.newToken(at)
 	if err != nil {
 		return err
 	}
@@ -104,12 +104,12 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	for _, topic := range topics {
 		args = append(args, string(topic))
 	}
-	change := c.redis.Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher), elsewhere)...)
+	change := at.Partition().Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher), at.elsewhere)...)
 	err = change.Refusal("subscribe the machines", map[string]error{"lanes change": bus.ErrLanesChange})
-	if err != nil || !c.redis.IsOneOfSeveral() {
+	if err != nil || !at.Partition().IsOneOfSeveral() {
 		return err
 	}
-	token, err := c.own(ctx)
+	token, err := c.ownAt(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -124,11 +124,11 @@ func (c *Client) Tidy(ctx context.Context) error {
 	if err != nil || definitions.Version == 0 {
 		return err
 	}
-	elsewhere, err := c.elsewhere(ctx)
+	at, err := c.home(ctx)
 	if err != nil {
 		return err
 	}
-	subscribed, err := c.redis.Run(ctx, scriptOwnShow, string(machines.DefaultPublisher), Callback, elsewhere).List()
+	subscribed, err := at.Partition().Run(ctx, scriptOwnShow, string(machines.DefaultPublisher), Callback, at.elsewhere).List()
 	if err != nil {
 		return rdb.Wrap("read the machines' subscription", err)
 	}
@@ -150,23 +150,19 @@ func (c *Client) Tidy(ctx context.Context) error {
 	if err := c.subscribe(ctx, missing); err != nil || len(ending) == 0 {
 		return err
 	}
-	return c.unsubscribe(ctx, definitions.Version, ending)
+	return c.unsubscribe(ctx, at, definitions.Version, ending)
 }
 
 // unsubscribe ends subscriptions that are not needed by definitions of a version, unless there are
 // others now.
-func (c *Client) unsubscribe(ctx context.Context, version int64, topics []bus.TopicName) error {
-	definitions := Keys{Namespace: c.redis.Namespace()}.Definitions()
-	elsewhere, err := c.elsewhere(ctx)
-	if err != nil {
-		return err
-	}
-	args := []any{string(machines.DefaultPublisher), Callback, elsewhere, definitions, version}
+func (c *Client) unsubscribe(ctx context.Context, at home, version int64, topics []bus.TopicName) error {
+	definitions := Keys{Namespace: at.Partition().Namespace()}.Definitions()
+	args := []any{string(machines.DefaultPublisher), Callback, at.elsewhere, definitions, version}
 	for _, topic := range topics {
 		args = append(args, string(topic))
 	}
-	change := c.redis.Change(ctx, scriptOwnUnsubscribe, args...)
-	err = change.Refusal("unsubscribe the machines", map[string]error{"changed": machines.ErrChanged})
+	change := at.Partition().Change(ctx, scriptOwnUnsubscribe, args...)
+	err := change.Refusal("unsubscribe the machines", map[string]error{"changed": machines.ErrChanged})
 	if errors.Is(err, machines.ErrChanged) {
 		return nil
 	}

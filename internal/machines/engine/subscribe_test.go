@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/engine"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/store"
 )
@@ -127,5 +128,23 @@ func TestTheSubscriptionOutlivesItsToken(t *testing.T) {
 			require.NoError(t, f.client.Tidy(t.Context()))
 		}
 		assert.ElementsMatch(t, []string{"orders", "more"}, subscribed())
+	})
+}
+
+// TestNothingEndsWhileDefinitionsAreDecided in another partition than the subscription's.
+func TestNothingEndsWhileDefinitionsAreDecided(t *testing.T) {
+	eachOnBus(t, func(t *testing.T, f *onBus) {
+		require.NoError(t, f.apply(hearing))
+		require.NoError(t, f.apply(deaf))
+		key := engine.Keys{Namespace: machinestest.Namespace}.Definitions()
+		require.NoError(t, f.Server.Raw.HSet(t.Context(), key, "preparing", "1 x").Err())
+		for range 3 {
+			require.NoError(t, f.client.Tidy(t.Context()))
+		}
+		assert.Len(t, f.subscribed(), 2)
+		require.NoError(t, f.Server.Raw.HDel(t.Context(), key, "preparing").Err())
+		require.NoError(t, f.client.Tidy(t.Context()))
+		require.NoError(t, f.client.Tidy(t.Context()))
+		assert.Empty(t, f.subscribed())
 	})
 }
