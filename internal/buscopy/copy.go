@@ -218,13 +218,27 @@ func (c *copying) copyAll(ctx context.Context) error {
 		}
 	}
 	if c.isSame {
-		return nil
+		return c.copyIdentities(ctx)
 	}
 	if err := c.addWalks(ctx); err != nil {
 		return err
 	}
 	for _, p := range c.To {
 		if err := doctor.CountAccounts(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyIdentities has each partition go on with the numbers of events on their way: whatever notes
+// one says of which bus it is.
+func (c *copying) copyIdentities(ctx context.Context) error {
+	if !c.To[0].IsOneOfSeveral() {
+		return nil
+	}
+	for i, p := range c.From {
+		if err := p.CopyIdentity(ctx, c.To[i]); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/buscopy"
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines"
@@ -246,6 +247,50 @@ func TestEventsOnTheirWay(t *testing.T) {
 		for _, of := range topicsOf(i) {
 			assert.Equal(t, append(storetest.UpTo(1, eventsOfTopic), eventsOfTopic), got[reader(i)][of], "%s of %s", of, reader(i))
 		}
+	}
+}
+
+// TestSubscribersOfLate do not get events that were on their way before they subscribed.
+func TestSubscribersOfLate(t *testing.T) {
+	server, target := rdbtest.Embedded(t), rdbtest.Embedded(t)
+	from, to := newSide(t, server, server.Open(t), 3), newSide(t, target, target.Open(t), 3)
+	from.notice()
+	from.fillEvents()
+	for i := range topics {
+		from.publish(topic(i), eventsOfTopic+1, eventsOfTopic+3)
+	}
+	late := []bus.Token{"late--", "late--", "late--"}
+	for number := range late {
+		for !from.partitions[number].Owns(string(late[number])) {
+			late[number] += "1"
+		}
+		from.register(late[number])
+		sub := bus.Subscription{Topics: []bus.TopicName{topic(0), topic(1)}, Callback: "https://late.example/"}
+		require.NoError(t, from.Subscribe(t.Context(), late[number], sub, storetest.Start))
+	}
+	for i := range topics {
+		from.publish(topic(i), eventsOfTopic+4, eventsOfTopic+5)
+	}
+	requireCopied(from, to)
+	to.notice()
+	got := to.deliver(t.Context())
+	for _, token := range late {
+		for i := range 2 {
+			assert.Equal(t, []int{eventsOfTopic + 4, eventsOfTopic + 5}, got[token][topic(i)], "%s of %s", topic(i), token)
+		}
+	}
+	for i := range readers {
+		for _, of := range topicsOf(i) {
+			assert.Equal(t, storetest.UpTo(1, eventsOfTopic+5), got[reader(i)][of], "%s of %s", of, reader(i))
+		}
+	}
+}
+
+// notice looks at the marks of all partitions, as processes do.
+func (s *side) notice() {
+	s.t.Helper()
+	for _, p := range s.partitions {
+		require.NoError(s.t, rdb.NewIdentity(p, slog.New(slog.DiscardHandler), s.clock).Notice(s.t.Context()))
 	}
 }
 

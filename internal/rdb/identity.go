@@ -211,6 +211,27 @@ func (i *Identity) fields() (fields []any) {
 	return fields
 }
 
+// IsUsed reports whether a process has looked at the partition: whatever else writes to it, such as
+// a copy, does not count looks. It fails with [bus.ErrUnavailable].
+func (p *Partition) IsUsed(ctx context.Context) (bool, error) {
+	used, err := p.HExists(ctx, p.namespace+IdentityKey, identityTicks).Result()
+	return used, Wrap("look for processes", err)
+}
+
+// CopyIdentity gives another partition, which no process has used, what numbers of this one are of:
+// its id and its losses. It fails with [bus.ErrUnavailable].
+func (p *Partition) CopyIdentity(ctx context.Context, to *Partition) error {
+	mark, err := p.HGetAll(ctx, p.namespace+IdentityKey).Result()
+	if err != nil || mark[identityID] == "" {
+		return Wrap("read the mark of the bus", err)
+	}
+	fields := []any{identityID, mark[identityID]}
+	if losses := mark[identityLosses]; losses != "" {
+		fields = append(fields, identityLosses, losses)
+	}
+	return Wrap("mark the bus", to.HSet(ctx, to.namespace+IdentityKey, fields...).Err())
+}
+
 // lossOf is the loss that a mark has noted, nil if none.
 func (p *Partition) lossOf(mark map[string]string) *bus.DataLoss {
 	if mark[identityLost] == "" {
