@@ -23,23 +23,26 @@ func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error)
 	})
 }
 
-// openStores opens the bus's data: of one store, or of as many as the bus on a cluster has
-// partitions. It waits until there is such a bus.
-func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (*store.Bus, error) {
-	options := store.Options{
+func storeOptions(c Config) store.Options {
+	return store.Options{
 		IdempotencyKeys: c.IdempotencyKeys,
 		MaxClientTopics: c.MaxClientTopics,
 		MaxTopics:       c.MaxTopics,
 	}
+}
+
+// openStores opens the bus's data: of one store, or of as many as the bus on a cluster has
+// partitions. It waits until there is such a bus, and Redis says that it is no unfinished copy.
+func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (*store.Bus, error) {
 	if !rdb.IsClusterURL(c.RedisURL) {
-		return store.OpenOne(ctx, redis, c.RedisNamespace, options)
+		return store.AwaitOne(ctx, redis, c.RedisNamespace, storeOptions(c))
 	}
 	finder, err := OpenRedis(c)
 	if err != nil {
 		return nil, err
 	}
 	defer finder.Close()
-	return store.AwaitBus(ctx, redis, finder, c.RedisNamespace, options, log)
+	return store.AwaitBus(ctx, redis, finder, c.RedisNamespace, storeOptions(c), log)
 }
 
 // newQueues are the queues of the bus's batches, by number of their partitions.

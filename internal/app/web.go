@@ -22,8 +22,8 @@ import (
 // webConnections is how many calls to Redis a web process may have under way at once.
 const webConnections = 32
 
-// clockTimeout bounds how long web waits for the time of Redis before it serves. While Redis is
-// away nothing is stored, so that a time does not matter.
+// clockTimeout bounds how long web waits for Redis before it serves, and for its time. While Redis
+// is away nothing is stored, so that a time does not matter.
 const clockTimeout = time.Second
 
 // minRootKey is how many characters the root key should have.
@@ -136,13 +136,18 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	return err
 }
 
-// openStoresOfWeb is openStores. On a cluster it serves meanwhile on a listener, which it leaves
-// open: a probe must not take a process for dead that waits for Redis.
+// openStoresOfWeb is openStores. If that may take long it serves meanwhile on a listener, which it
+// leaves open: a probe must not take a process for dead that waits for Redis.
 func openStoresOfWeb(
 	ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger, listener net.Listener, certificate *rest.Certificate,
 ) (*store.Bus, error) {
 	if !rdb.IsClusterURL(c.RedisURL) {
-		return openStores(ctx, redis, c, log)
+		looking, cancel := context.WithTimeout(ctx, clockTimeout)
+		defer cancel()
+		all, err := store.OpenOne(looking, redis, c.RedisNamespace, storeOptions(c))
+		if looking.Err() == nil && !errors.Is(err, bus.ErrUnavailable) {
+			return all, err
+		}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
@@ -150,7 +155,7 @@ func openStoresOfWeb(
 		defer stop() // if it has failed
 		served <- web.RunWaiting(ctx, listener, certificate, log)
 	}()
-	log.Info("web waits for the bus on the cluster", "address", listener.Addr().String())
+	log.Info("web waits for the bus", "address", listener.Addr().String())
 	all, err := openStores(ctx, redis, c, log)
 	stop()
 	return all, errors.Join(err, <-served)

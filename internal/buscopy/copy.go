@@ -98,40 +98,62 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return report, c.end(ctx)
 }
 
-// mark is the key that says that the target is not complete.
-func (c *copying) mark() string { return store.Keys{Namespace: c.To[0].Namespace()}.Copying() }
+// mark is the key of a partition that says that the target is not complete.
+func mark(p *rdb.Partition) string { return store.Keys{Namespace: p.Namespace()}.Copying() }
 
 // begin marks the target, which must be empty but for what an earlier copy has left, and removes
 // that.
 func (c *copying) begin(ctx context.Context) error {
-	marked, err := c.To[0].Exists(ctx, c.mark()).Result()
+	marked, err := c.To[0].Exists(ctx, mark(c.To[0])).Result()
 	if err != nil {
 		return rdb.Wrap("look for a copy", err)
 	}
-	if marked > 0 && !c.Restart {
+	switch {
+	case marked > 0 && !c.Restart:
 		return fmt.Errorf("an earlier copy to this Redis has not ended; --restart removes what it has left, and begins again")
+	case marked > 0:
+		err = c.requireUnused(ctx)
+	default:
+		err = c.requireEmpty(ctx)
 	}
-	if marked == 0 {
-		if err := c.requireEmpty(ctx); err != nil {
-			return err
-		}
-		return c.setMark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.setMarks(ctx); err != nil || marked == 0 {
+		return err
 	}
 	return c.clear(ctx)
 }
 
-// setMark marks the target. It fails, without a mark, if the source would see the mark, and the
-// keys that are copied, as its own.
-func (c *copying) setMark(ctx context.Context) error {
-	mark := fmt.Sprintf("%d %s", c.Now().UnixMilli(), rand.Text())
-	if err := c.To[0].Set(ctx, c.mark(), mark, 0).Err(); err != nil {
-		return rdb.Wrap("mark the target", err)
+// requireUnused fails if a process has used what an earlier copy has left.
+func (c *copying) requireUnused(ctx context.Context) error {
+	for _, p := range c.To {
+		used, err := p.IsUsed(ctx)
+		if err != nil {
+			return err
+		}
+		if used {
+			return errors.New("web or worker has run on the target since the earlier copy, and may have accepted events that --restart would remove: " +
+				"give another Redis, or namespace (--to-namespace), or empty the target yourself if you need none of it")
+		}
 	}
-	seen, err := c.From[0].Get(ctx, c.mark()).Result()
+	return nil
+}
+
+// setMarks marks the target. It fails, without a mark, if the source would see that, and the keys
+// that are copied, as its own.
+func (c *copying) setMarks(ctx context.Context) error {
+	text := fmt.Sprintf("%d %s", c.Now().UnixMilli(), rand.Text())
+	for _, p := range c.To { // any may be the one that a process asks first
+		if err := p.Set(ctx, mark(p), text, 0).Err(); err != nil {
+			return rdb.Wrap("mark the target", err)
+		}
+	}
+	seen, err := c.From[0].Get(ctx, mark(c.To[0])).Result()
 	switch {
 	case err != nil && err != rdb.Nil && !rdb.Answered(err):
 		return rdb.Wrap("look for the mark", err)
-	case seen == mark && c.overlap():
+	case seen == text && c.overlap():
 		return errors.Join(fmt.Errorf("the target is on the same Redis as the source, and keys of one namespace would be keys of the other (%q and %q): "+
 			"give another Redis, or another database of it", c.From[0].Namespace(), c.To[0].Namespace()), c.end(ctx))
 	}
@@ -198,9 +220,15 @@ func (c *copying) clear(ctx context.Context) error {
 	return c.requireEmpty(ctx)
 }
 
-// end has web and worker start on the target from now on.
+// end has web and worker start on the target from now on. The first partition, which says whether a
+// copy has ended, comes last.
 func (c *copying) end(ctx context.Context) error {
-	return rdb.Wrap("end the copy", c.To[0].Del(ctx, c.mark()).Err())
+	for _, p := range slices.Backward(c.To) {
+		if err := p.Del(ctx, mark(p)).Err(); err != nil {
+			return rdb.Wrap("end the copy", err)
+		}
+	}
+	return nil
 }
 
 // copyAll copies what there is.

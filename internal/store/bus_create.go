@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -94,33 +95,68 @@ func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error
 	return err
 }
 
-// lookTimeout is how long [OpenOne] waits for Redis.
-const lookTimeout = time.Second
-
-// OpenOne opens the store of a bus without partitions. It does not need Redis; but if that answers,
-// and is a node of a cluster, it fails; and with [ErrCopying].
+// OpenOne opens the store of a bus without partitions. It fails if Redis is a node of a cluster,
+// with [ErrCopying], and with [bus.ErrUnavailable]: what is accepted before Redis has answered might
+// be removed by a copy that begins again.
 func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
 	p := redis.Partition(namespace)
-	looking, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	err := p.RefuseClusterNode(looking)
+	err := p.RefuseClusterNode(ctx)
 	if err == nil {
-		err = requireWhole(looking, p)
+		err = requireWhole(ctx, p)
 	}
-	if err != nil && !errors.Is(err, bus.ErrUnavailable) && looking.Err() == nil {
+	if err != nil {
 		return nil, err
 	}
 	return NewBus(New(p, o)), nil
 }
 
-// requireWhole fails with [ErrCopying] while a bus is being copied to a Redis, given its first
-// partition.
-func requireWhole(ctx context.Context, first *rdb.Partition) error {
-	marked, err := first.Exists(ctx, Keys{first.Namespace()}.Copying()).Result()
+// AwaitOne is [OpenOne] once Redis answers. It fails when its context ends.
+func AwaitOne(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
+	for {
+		all, err := OpenOne(ctx, redis, namespace, o)
+		if !errors.Is(err, bus.ErrUnavailable) {
+			return all, err
+		}
+		if pause(ctx, awaitInterval); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// requireWhole fails with [ErrCopying] while a bus is being copied to a Redis, given one of its
+// partitions, and with [bus.ErrUnavailable].
+func requireWhole(ctx context.Context, p *rdb.Partition) error {
+	marked, err := p.Exists(ctx, Keys{p.Namespace()}.Copying()).Result()
 	if err == nil && marked > 0 {
 		return ErrCopying
 	}
 	return rdb.Wrap("look for a copy", err)
+}
+
+// lookTimeout is how long partitions are waited for that are asked whether they are copied.
+const lookTimeout = time.Second
+
+// requireSomeWhole fails with [ErrCopying] if one of the partitions is being copied, and with
+// [bus.ErrUnavailable] if none answers. All are marked before the first key is copied.
+func requireSomeWhole(ctx context.Context, all rdb.Partitions) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	errs, answered := make([]error, len(all)), false
+	for i, p := range all {
+		asking.Go(func() { errs[i] = requireWhole(ctx, p) })
+	}
+	asking.Wait()
+	for _, err := range errs {
+		if errors.Is(err, ErrCopying) {
+			return err
+		}
+		answered = answered || err == nil
+	}
+	if !answered {
+		return bus.ErrUnavailable
+	}
+	return nil
 }
 
 // OpenBus opens the stores of a bus with partitions. It fails with [ErrNoBus] or
@@ -157,10 +193,9 @@ func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, 
 		switch {
 		case err == nil:
 			all := openCounted(redis, count, namespace, o)
-			if err := requireWhole(ctx, all.First().Partition()); errors.Is(err, ErrCopying) {
-				return nil, err
+			if err := requireSomeWhole(ctx, all.Partitions()); !errors.Is(err, bus.ErrUnavailable) {
+				return all, err
 			}
-			return all, nil
 		case !isMissing && !errors.Is(err, bus.ErrUnavailable):
 			return nil, err
 		}
@@ -168,10 +203,8 @@ func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, 
 			log.Error("there is no bus on this cluster yet: `rtm cluster create` makes one", "namespace", namespace)
 			told = true
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, awaitInterval); ctx.Err() != nil {
 			return nil, ctx.Err()
-		case <-time.After(awaitInterval):
 		}
 	}
 }

@@ -145,3 +145,37 @@ func TestAwaitSaysThatRedisIsSilent(t *testing.T) {
 	require.ErrorIs(t, <-awaited, context.Canceled)
 	server.Thaw(t)
 }
+
+// TestNothingIsOpenedBeforeRedisSaysThatItIsNoCopy has Redis be away as a process starts.
+func TestNothingIsOpenedBeforeRedisSaysThatItIsNoCopy(t *testing.T) {
+	t.Parallel()
+	server := rdbtest.Real(t)
+	var logged rdbtest.Buffer
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	redis := server.Open(t, func(o *rdb.Options) { o.URL, o.Log = rdbtest.Hurried(o.URL), log })
+	require.NoError(t, server.Raw.Set(t.Context(), "ns:copying", 1, 0).Err())
+	server.Freeze(t)
+	_, err := store.OpenOne(t.Context(), redis, "ns:", store.Options{})
+	require.ErrorIs(t, err, bus.ErrUnavailable)
+	awaited := make(chan error, 1)
+	go func() {
+		_, err := store.AwaitOne(t.Context(), redis, "ns:", store.Options{})
+		awaited <- err
+	}()
+	server.Thaw(t)
+	require.ErrorIs(t, <-awaited, store.ErrCopying)
+	require.NoError(t, server.Raw.Del(t.Context(), "ns:copying").Err())
+	_, err = store.AwaitOne(t.Context(), redis, "ns:", store.Options{})
+	require.NoError(t, err)
+}
+
+// TestAMarkOfAnyPartitionSaysThatABusIsACopy since the first may be away as a process starts.
+func TestAMarkOfAnyPartitionSaysThatABusIsACopy(t *testing.T) {
+	server := rdbtest.Embedded(t)
+	redis := server.Open(t)
+	require.NoError(t, store.CreateBus(t.Context(), redis, "", 3))
+	last := redis.Partitions("", 3)[2]
+	require.NoError(t, last.Set(t.Context(), store.Keys{Namespace: last.Namespace()}.Copying(), 1, 0).Err())
+	_, err := store.AwaitBus(t.Context(), redis, redis, "", store.Options{}, slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, store.ErrCopying)
+}

@@ -62,7 +62,7 @@ func (a *API) healthRoutes(r chi.Router) {
 	r.Get("/health/ping.json", a.getPing)
 }
 
-// RunWaiting serves a bus whose partitions are not known yet until the context is done: /health is
+// RunWaiting serves a bus of which Redis has said nothing yet until the context is done: /health is
 // answered as ever, all else with 503. It leaves the listener open, and the connections that come
 // later wait for what serves next.
 func RunWaiting(ctx context.Context, on net.Listener, certificate *rest.Certificate, log *slog.Logger) error {

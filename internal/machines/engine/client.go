@@ -109,8 +109,8 @@ func (c *Client) home(ctx context.Context) (home, error) {
 	return h, nil
 }
 
-// subscribed returns where one of the tokens has the machines' subscription: the first store if none
-// has.
+// subscribed returns where one of the tokens has the machines' subscription: the first store if
+// none has.
 func (c *Client) subscribed(ctx context.Context, tokens []bus.Token) (*store.Store, error) {
 	slices.SortFunc(tokens, func(a, b bus.Token) int { // an operator's need not be asked if the first has it
 		return cmp.Or(cmp.Compare(c.Stores.Of(a).Partition().Number(), c.Stores.Of(b).Partition().Number()), cmp.Compare(a, b))
