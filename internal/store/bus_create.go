@@ -96,7 +96,7 @@ func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error
 }
 
 // OpenOne opens the store of a bus without partitions. It fails if Redis is a node of a cluster,
-// with [ErrCopying], and with [bus.ErrUnavailable]: what is accepted before Redis has answered might
+// with [ErrCopying], and with [bus.ErrUnavailable]: what is accepted before Redis answers might
 // be removed by a copy that begins again.
 func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
 	p := redis.Partition(namespace)
