@@ -30,6 +30,10 @@ var (
 	// ErrCopying means that `rtm copy` has begun to copy a bus to this Redis, and has not ended.
 	ErrCopying = errors.New("`rtm copy` has begun to copy a bus to this Redis, and has not ended: run it again, with --restart, " +
 		"or empty this Redis")
+	// ErrMoved means that `rtm move` of an earlier version has moved the bus away, or had begun to.
+	// What is published here would be missed there.
+	ErrMoved = errors.New("`rtm move` of an earlier version has closed the bus on this Redis: use the Redis that it was moved to; " +
+		"or, if the move is to be given up, remove the field `?!` of the key plans")
 	// errUnfinished is an [ErrNoBus] too: partitions may be there, and not all of them.
 	errUnfinished = fmt.Errorf("%w: its creation was begun, and has not ended", ErrNoBus)
 )
@@ -96,8 +100,8 @@ func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error
 }
 
 // OpenOne opens the store of a bus without partitions. It fails if Redis is a node of a cluster,
-// with [ErrCopying], and with [bus.ErrUnavailable]: what is accepted before Redis answers might
-// be removed by a copy that begins again.
+// with [ErrCopying] or [ErrMoved], and with [bus.ErrUnavailable]: what is accepted before Redis
+// answers might be removed by a copy that begins again.
 func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
 	p := redis.Partition(namespace)
 	err := p.RefuseClusterNode(ctx)
@@ -124,19 +128,32 @@ func AwaitOne(ctx context.Context, redis *rdb.Client, namespace string, o Option
 }
 
 // requireWhole fails with [ErrCopying] while a bus is being copied to a Redis, given one of its
-// partitions, and with [bus.ErrUnavailable].
+// partitions, with [ErrMoved], and with [bus.ErrUnavailable].
 func requireWhole(ctx context.Context, p *rdb.Partition) error {
-	marked, err := p.Exists(ctx, Keys{p.Namespace()}.Copying()).Result()
-	if err == nil && marked > 0 {
+	keys := Keys{p.Namespace()}
+	var copying rdb.Reply[int64]
+	var moved rdb.Reply[string]
+	err := p.Reads(ctx, "look for a copy", func(pipe rdb.Commands) {
+		copying, moved = pipe.Exists(ctx, keys.Copying()), pipe.HGet(ctx, keys.Plans(), movedField)
+	})
+	switch {
+	case err != nil:
+		return err
+	case copying.Val() > 0:
 		return ErrCopying
+	case strings.HasPrefix(moved.Val(), "closed"):
+		return ErrMoved
 	}
-	return rdb.Wrap("look for a copy", err)
+	return nil
 }
+
+// movedField is what `rtm move` of an earlier version has noted of itself among the plans.
+const movedField = "?!"
 
 // lookTimeout is how long partitions are waited for that are asked whether they are copied.
 const lookTimeout = time.Second
 
-// requireSomeWhole fails with [ErrCopying] if one of the partitions is being copied, and with
+// requireSomeWhole fails with [ErrCopying] or [ErrMoved] if one of the partitions says so, and with
 // [bus.ErrUnavailable] if none answers. All are marked before the first key is copied.
 func requireSomeWhole(ctx context.Context, all rdb.Partitions) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -148,7 +165,7 @@ func requireSomeWhole(ctx context.Context, all rdb.Partitions) error {
 	}
 	asking.Wait()
 	for _, err := range errs {
-		if errors.Is(err, ErrCopying) {
+		if errors.Is(err, ErrCopying) || errors.Is(err, ErrMoved) {
 			return err
 		}
 		answered = answered || err == nil

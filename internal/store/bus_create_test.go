@@ -179,3 +179,18 @@ func TestAMarkOfAnyPartitionSaysThatABusIsACopy(t *testing.T) {
 	_, err := store.AwaitBus(t.Context(), redis, redis, "", store.Options{}, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, store.ErrCopying)
 }
+
+// TestABusThatWasMovedAway by an earlier version is not opened: what it accepts would be missed
+// where it has moved to.
+func TestABusThatWasMovedAway(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		redis := server.Open(t)
+		plans := store.Keys{Namespace: "ns:"}.Plans()
+		require.NoError(t, server.Raw.HSet(t.Context(), plans, "?!", "open/new/abc").Err())
+		_, err := store.OpenOne(t.Context(), redis, "ns:", store.Options{})
+		require.NoError(t, err, "the target of a move")
+		require.NoError(t, server.Raw.HSet(t.Context(), plans, "?!", "closed/old/abc/over").Err())
+		_, err = store.OpenOne(t.Context(), redis, "ns:", store.Options{})
+		require.ErrorIs(t, err, store.ErrMoved)
+	})
+}

@@ -32,7 +32,7 @@ func TestWebLogsAtStartThatRedisIsUnavailable(t *testing.T) {
 	go func() { ran <- app.ServeWeb(ctx, config, slog.New(slog.NewTextHandler(&logged, nil)), listener) }()
 	require.Eventually(t, func() bool { return strings.Contains(logged.String(), "level=ERROR msg=\"redis") }, bustest.WaitTimeout, time.Millisecond)
 	stop()
-	assert.NoError(t, <-ran)
+	assert.ErrorIs(t, <-ran, context.Canceled)
 }
 
 // TestWebWaitsForTheBusOfACluster stops it while it waits, and starts it again. Meanwhile it

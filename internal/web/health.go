@@ -85,8 +85,7 @@ func (a *API) getPing(w http.ResponseWriter, _ *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, map[string]string{"pong": a.Now().UTC().Format(time.RFC3339Nano)})
 }
 
-// getReady reports whether Redis can be reached and runs scripts, and the bus is not closed because
-// it moves.
+// getReady reports whether Redis can be reached and runs scripts.
 func (a *API) getReady(w http.ResponseWriter, r *http.Request) {
 	a.RespondJSON(w, r, struct{}{}, a.stores.RequireServing(r.Context()))
 }
