@@ -32,7 +32,7 @@ var (
 		"or empty this Redis")
 	// ErrMoved means that `rtm move` of an earlier version has moved the bus away, or had begun to.
 	// What is published here would be missed there.
-	ErrMoved = errors.New("`rtm move` of an earlier version has closed the bus on this Redis: use the Redis that it was moved to; " +
+	ErrMoved = errors.New("an earlier version has moved the bus off this Redis, or has begun to: use the Redis that it was moved to; " +
 		"or, if the move is to be given up, remove the field `?!` of the key plans")
 	// errUnfinished is an [ErrNoBus] too: partitions may be there, and not all of them.
 	errUnfinished = fmt.Errorf("%w: its creation was begun, and has not ended", ErrNoBus)
