@@ -3,6 +3,7 @@ package buscopy
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,21 +99,13 @@ func rows(source, target counts) (all []Row) {
 	for _, w := range words {
 		main[w.keys], main[w.elements] = true, true
 	}
-	for what := range merged(source, target) {
+	both := maps.Clone(source)
+	maps.Copy(both, target)
+	for what := range both {
 		isMain := main[what] || strings.HasPrefix(what, labelsIn) || strings.HasPrefix(what, jobsIn)
 		all = append(all, Row{what, source[what], target[what], isMain})
 	}
 	slices.SortFunc(all, func(a, b Row) int { return cmp.Compare(a.What, b.What) })
-	return all
-}
-
-func merged(a, b counts) map[string]bool {
-	all := map[string]bool{}
-	for _, side := range []counts{a, b} {
-		for what := range side {
-			all[what] = true
-		}
-	}
 	return all
 }
 

@@ -36,7 +36,7 @@ type Options struct {
 	Force bool
 	// Progress, if given, is called with what has been done of all there is to do, in keys.
 	Progress func(step string, done, all int)
-	// Now is the clock, that of the host if it is nil.
+	// Now is the clock; nil takes the host's.
 	Now func() time.Time
 }
 

@@ -63,7 +63,7 @@ func sampleKeys(t *testing.T) map[string]doctor.Family {
 		all[f.Prefix+rest] = f
 	}
 	maps.DeleteFunc(all, func(key string, f doctor.Family) bool {
-		require.NotZero(t, f.Whose, "%s is of nobody", key)
+		require.NotZero(t, f.Whose, "%s has no owner", key)
 		return f.Whose >= doctor.Counted
 	})
 	return all

@@ -15,8 +15,8 @@ import (
 )
 
 // owner is what decides where a key or an element is: a name, once the pipe has run in which it was
-// asked for. One that nothing owns any more has none, and goes to the first partition: whoever
-// takes it finds that. More, if given, asks for the rest in a second pipe.
+// asked for. One that nothing owns any more has none, and goes to the first partition: the
+// worker that takes it finds that. More, if given, asks for the rest in a second pipe.
 type owner struct {
 	name  func() (string, error)
 	more  func(rdb.Commands) owner
@@ -94,7 +94,7 @@ func (w *writing) findOwners(ctx context.Context) error {
 }
 
 // refuseTwins fails for a job of an id that one of another type has in the same partition of the
-// target: an id is that of one job in a partition, not on the whole bus.
+// target: an id names one job in a partition, not on the whole bus.
 func (w *writing) refuseTwins(ctx context.Context) error {
 	if w.from.Number() == 0 {
 		return nil
@@ -154,7 +154,7 @@ func (w *writing) ofElement(ctx context.Context, pipe rdb.Commands, it *item, el
 		}
 		return named(machine + "/" + element)
 	case doctor.EachPlan:
-		if strings.HasPrefix(element, "?") { // a watched topic: nobody watches it any more
+		if strings.HasPrefix(element, "?") { // a watched topic: no process watches it any more
 			return owner{isNot: true}
 		}
 		return named(strings.TrimPrefix(element, "/"))
@@ -282,5 +282,5 @@ func (w *writing) subscribe(ctx context.Context, at int, topics []string) {
 	}
 }
 
-// firstGeneration is that of all subscriptions when no relay has run.
+// firstGeneration is what all subscriptions have when no relay has run.
 const firstGeneration = 1

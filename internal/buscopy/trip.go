@@ -82,7 +82,7 @@ func (c *copying) isCopied(from *rdb.Partition, f doctor.Family, rest string) bo
 	return !isOfOwnQueue(f, rest)
 }
 
-// copySome copies a part of each of some keys, and returns those of which more is left.
+// copySome copies a part of each of some keys, and returns the unfinished ones.
 func (c *copying) copySome(ctx context.Context, from *rdb.Partition, items []*item) (bytes int, unfinished []*item, err error) {
 	err = from.Reads(ctx, "read", func(pipe rdb.Commands) {
 		for _, it := range items {
@@ -155,7 +155,7 @@ type writing struct {
 	*copying
 	from    *rdb.Partition
 	pending []part
-	// commands are those of each partition of the target, in order.
+	// commands go to each partition of the target, in order.
 	commands [][]func(rdb.Commands) rdb.AnyReply
 }
 

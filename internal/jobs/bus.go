@@ -42,7 +42,7 @@ func NewBus(partitions rdb.Partitions) *Bus {
 // All are the jobs of each partition, by number.
 func (s *Bus) All() []*Store { return s.all }
 
-// Number is that of the partition that has all of a type.
+// Number names the partition that has all of a type.
 func (s *Bus) Number(name TypeName) rdb.Number {
 	return s.partitions.OfJobs(string(name)).Number()
 }
@@ -60,7 +60,7 @@ func (s *Bus) For(client bus.ClientName) *Bus {
 	return &own
 }
 
-// Queues are those of the jobs' entries, by number of their partitions.
+// Queues hold the jobs' entries, by number of their partitions.
 func (s *Bus) Queues() (queues []*queue.Queue) {
 	for _, st := range s.all {
 		queues = append(queues, st.Queue())

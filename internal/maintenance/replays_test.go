@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry"
 )
 
 // TestScrubQueuesCopiesReplays replays to a subscriber who does not take anything meanwhile.
@@ -37,7 +36,7 @@ func TestScrubQueuesCopiesReplays(t *testing.T) {
 		}
 		assert.Contains(t, log.String(), `level=INFO msg="a replay ended" replay=`+string(started.ID)+
 			" topic=widgets state=done copied=1500 skipped=0 subscriber=alice\n")
-		assert.Equal(t, int64(1500), flushed(t, b.Store, recorder)[bus.NewCounter("events.added", telemetry.QueueTag("alice"))])
+		assert.Equal(t, int64(1500), flushed(t, b.Store, recorder)[bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: "alice"})])
 		b.RequireSound()
 	})
 }

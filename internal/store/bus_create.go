@@ -199,9 +199,9 @@ const awaitInterval = time.Second
 
 // AwaitBus is [OpenBus] once there is a bus, and a part of Redis answers that has one of its
 // partitions. Until then it says in the log what it waits for. If the node has lost their number
-// that had it, Await writes it again, as the partitions say it. Finder is another client of the
-// same Redis, which logs nothing: it asks for partitions that may not be there. Await fails when
-// its context ends, and with [ErrCopying].
+// that had it, it writes it again, as the partitions say it. Finder is another client of the
+// same Redis, which logs nothing: it asks for partitions that may not be there. AwaitBus
+// fails when its context ends, and with [ErrCopying] or [ErrMoved].
 func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, o Options, log *slog.Logger) (*Bus, error) {
 	at := redis.At(Keys{namespace}.Partitions())
 	for told := false; ; {

@@ -15,7 +15,7 @@ const Namespace = "routemaster"
 // Metric is what a [Recorder] counts or observes: a Prometheus metric of the process, a counter of
 // the whole bus, or both.
 type Metric struct {
-	// Name is that of the Prometheus metric, without the namespace, and Help its text. Without a
+	// Name is what Prometheus calls it, without the namespace, and Help its text. Without a
 	// name there is none.
 	Name, Help string
 	// Counter is the name of the counter of the bus, which is kept in Redis. Without it there is
@@ -106,8 +106,9 @@ func (m *Metric) Bus(values ...string) bus.Counter {
 	return bus.NewCounter(m.Counter, tags...)
 }
 
-// tagOf is the tag of the bus' counters that a label is. That of subscribers has the name that it
-// has in the Ruby original, where its value was their token, a secret: ours is their public name.
+// tagOf is the tag of the bus' counters that a label is. The tag of subscribers has the name that
+// it has in the Ruby original, where its value was their token, a secret: ours is their public
+// name.
 func tagOf(label string) string {
 	if label == Subscriber {
 		return "queue"

@@ -71,7 +71,7 @@ var (
 )
 
 // Values of the status of deliveries. Of a partial one only a part was acknowledged or rejected:
-// its events are in those of the successful ones.
+// its events count as successful ones.
 const (
 	Success = "success"
 	Failure = "failure"
@@ -121,7 +121,7 @@ var (
 	ScrubbedWorkers = counter("workers.scrubbed", "scrubbed_workers_total", "Dead workers removed.")
 )
 
-// queues are those of whose threads every process shows how many it has.
+// queues are shown by every process, with how many threads it has for each.
 var queues = texts(bus.Queues[:])
 
 func texts[T ~string](values []T) (list []string) {
@@ -173,7 +173,7 @@ var (
 )
 
 // Values of the outcome of [JobAttempts] and [JobOutcomes], besides those that services report.
-// Held is that of an attempt whose service asked for time.
+// Held says that the service asked for time.
 const (
 	Held    = "held"
 	Lost    = "lost"
@@ -219,8 +219,3 @@ var BusOutcomes = []string{Moved, "failed", "attempted", "errored"}
 
 // Moved is the outcome of a step after which a label was in another state.
 const Moved = "moved"
-
-// QueueTag says whose queue a counter of the bus is about.
-func QueueTag(subscriber bus.ClientName) bus.Tag {
-	return bus.Tag{Name: tagOf(Subscriber), Value: string(subscriber)}
-}

@@ -101,8 +101,8 @@ func (r *reader) take(m *Metric, value float64, values ...string) {
 	r.found = append(r.found, prometheus.MustNewConstMetric(desc, valueType, value, values...))
 }
 
-// Handler serves the metrics as Prometheus text. While Redis is unavailable it serves those of the
-// process.
+// Handler serves the metrics as Prometheus text. While Redis is unavailable it serves the
+// process's own.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }

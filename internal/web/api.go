@@ -196,9 +196,8 @@ func (a *API) newRouter(outer ...func(http.Handler) http.Handler) chi.Router {
 	return r
 }
 
-// routes adds all routes, with who calls them. [subscriberHandlers.Routes] has those of one
-// client, [jobHandlers.Routes] those of jobs, [machineHandlers.Routes] those of state machines,
-// [queueHandlers.Routes] those of queues.
+// routes adds all routes, with who calls them. The handlers of one client, jobs, state machines and
+// queues add their own.
 func (a *API) routes(r chi.Router) {
 	// Clients of the service that state machines are from, without credentials; and browsers.
 	r.Get("/", a.getStatus)

@@ -134,7 +134,7 @@ func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 		recorder.Flush(t.Context())
 		counters, err := inspect.Of(a.First()).Counters(t.Context())
 		require.NoError(t, err)
-		queue := telemetry.QueueTag("alice")
+		queue := bus.Tag{Name: "queue", Value: "alice"}
 		return counters[bus.NewCounter("events.removed", queue)], counters[bus.NewCounter("events.added", queue)]
 	}
 	removed, added := counted()

@@ -76,21 +76,6 @@ func (v *Value) KeyOf(key string) *Value {
 	return nil
 }
 
-// IsWhole reports whether neither a value nor anything in it is broken.
-func (v *Value) IsWhole() bool {
-	for _, e := range v.Entries {
-		if !e.Value.IsWhole() {
-			return false
-		}
-	}
-	for _, item := range v.Items {
-		if !item.IsWhole() {
-			return false
-		}
-	}
-	return !v.Broken
-}
-
 // parse reads one of the files. It returns nil if that has no document.
 func (d *Document) parse(file int) *Value {
 	content, start := d.files[file].Content, Place{file, 1, 1}

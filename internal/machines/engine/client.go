@@ -28,7 +28,7 @@ var (
 	scriptOwnUnsubscribe = rdb.NewScript(ownLibrary, rdb.ReadLua(luaFiles, "own_unsubscribe"))
 )
 
-// Callback is that of the subscription. A worker hands its batches to [Client.Hear].
+// Callback marks the machines' subscription. A worker hands its batches to [Client.Hear].
 const Callback = "machines:"
 
 // ClientConfig is what a [Client] works with.

@@ -22,7 +22,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry"
 	"routemaster/internal/test/bustest"
 	"routemaster/internal/wire"
 )
@@ -124,7 +123,7 @@ func TestReceiptsAddUp(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(len(rejected)), p.HGet(ctx, p.Namespace()+"deadletters:events", shop).Val())
 	counters, err := inspect.Of(b.Stores.First()).Counters(ctx)
 	require.NoError(t, err)
-	delivered := bus.NewCounter("delivery.events", telemetry.QueueTag("shop"), bus.Tag{Name: "status", Value: "success"})
+	delivered := bus.NewCounter("delivery.events", bus.Tag{Name: "queue", Value: "shop"}, bus.Tag{Name: "status", Value: "success"})
 	assert.EqualValues(t, len(acknowledged), counters[delivered])
 	recorded := map[string]int{}
 	for _, packed := range p.LRange(ctx, p.Namespace()+"attempts:"+shop, 0, -1).Val() {
