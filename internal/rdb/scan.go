@@ -60,7 +60,7 @@ func Add(ctx context.Context, commands Commands, key string, kind Kind, elements
 	case Hash:
 		return commands.HSet(ctx, key, elements)
 	case List:
-		return commands.RPush(ctx, key, anyOf(elements)...)
+		return commands.RPush(ctx, key, elements)
 	case SortedSet:
 		members := make([]redis.Z, 0, len(elements)/2)
 		for i := 0; i+1 < len(elements); i += 2 {
@@ -74,7 +74,7 @@ func Add(ctx context.Context, commands Commands, key string, kind Kind, elements
 		}
 		return commands.ZAdd(ctx, key, members...)
 	default:
-		return commands.SAdd(ctx, key, anyOf(elements)...)
+		return commands.SAdd(ctx, key, elements)
 	}
 }
 
@@ -110,14 +110,6 @@ func (r *msReply) Result() (int64, error) { return r.Val(), r.Err() }
 // ExpireIn has a key expire in so many ms.
 func ExpireIn(ctx context.Context, commands Commands, key string, ms int64) AnyReply {
 	return commands.PExpire(ctx, key, time.Duration(ms)*time.Millisecond)
-}
-
-func anyOf(texts []string) []any {
-	all := make([]any, len(texts))
-	for i, text := range texts {
-		all[i] = text
-	}
-	return all
 }
 
 // EachPage calls a function with the pages of a key, from a cursor on. What changes meanwhile may
