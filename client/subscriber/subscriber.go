@@ -155,9 +155,6 @@ type Status struct {
 	NextDeliveryAt Time `json:"next_delivery_at"`
 	// Gap is what the next gap notice tells, as far as it is known.
 	Gap *Gap `json:"gap"`
-	// Fence is how many batches have to be delivered before those that were opened since the lanes
-	// or the order key were changed.
-	Fence int64 `json:"fence"`
 	// Blocked is how many lanes a batch that failed holds up. It is zero unless the order is strict.
 	Blocked int `json:"blocked"`
 	// Replays is how many replays run, or ended within the last day.

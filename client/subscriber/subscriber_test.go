@@ -34,7 +34,7 @@ func TestASubscriberIsShown(t *testing.T) {
 		"keep_age":60000,"keep_events":null,"gap_notices":true,"dead_letters":{"attempts":20,"age":259200000,"keep_events":10000,"keep_bytes":10000000,"keep_age":604800000},
 		"log_attempts":"all","status":{"queued":7,"dead_letters":{"letters":1,"events":2,"bytes":3,"oldest_at":4},
 		"health_points":98,"last_attempted_at":null,"paused_until":253402300799999,"throttled_until":8,"paced_until":null,"next_delivery_at":1700000000000,
-		"gap":{"events":5,"batches":2,"since":6,"until":7,"reason":"retention"},"fence":9,"blocked":2,"replays":3,"signed":true,"new":1}}`
+		"gap":{"events":5,"batches":2,"since":6,"until":7,"reason":"retention"},"blocked":2,"replays":3,"signed":true,"new":1}}`
 	s, err := subscriber.New(connect(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })).Info(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 500*time.Millisecond, s.Timeout.Duration())
@@ -45,7 +45,6 @@ func TestASubscriberIsShown(t *testing.T) {
 	assert.Equal(t, time.Minute, s.KeepAge.Duration())
 	assert.Equal(t, 8, s.Lanes)
 	assert.Equal(t, "/data/account", s.OrderKey)
-	assert.EqualValues(t, 9, s.Status.Fence)
 	assert.Equal(t, 2, s.Status.Blocked)
 	assert.EqualValues(t, 3, s.Status.Replays)
 	assert.True(t, s.Status.Signed)

@@ -117,14 +117,10 @@ func ofTest(a subscriber.Attempt) string {
 
 // showLanes says how many lanes there are, and what an event's lane goes by.
 func showLanes(info subscriber.Info) string {
-	text := "one"
-	if info.Lanes > 1 {
-		text = fmt.Sprintf("%d, by %s", info.Lanes, terminal.Escape(info.OrderKey))
+	if info.Lanes == 1 {
+		return "one"
 	}
-	if info.Status.Fence > 0 {
-		text += fmt.Sprintf(", after %d batches from before they were changed", info.Status.Fence)
-	}
-	return text
+	return fmt.Sprintf("%d, by %s", info.Lanes, terminal.Escape(info.OrderKey))
 }
 
 // showKept says how much of what waits is kept.

@@ -38,8 +38,6 @@ var (
 	ErrTopicUnknown = errors.New("there is no such topic")
 	// ErrTestWaits means that a test event of the subscriber is still queued.
 	ErrTestWaits = errors.New("a test event is still queued")
-	// ErrLanesChange means that batches of too many earlier lanes of the subscriber are queued.
-	ErrLanesChange = errors.New("earlier changes of the lanes wait for batches that are queued; change them when these are delivered")
 	// ErrNotSubscribed means that the client is not subscribed, or not to that topic.
 	ErrNotSubscribed = errors.New("not subscribed")
 	// ErrTooManySecrets means that a subscriber has all the signing secrets that it may have.

@@ -23,16 +23,13 @@ func findBatches(e *Examination) {
 	findStates(e)
 }
 
-// checkBatches looks again at the entries of queues, and then at the counts of what is left of
-// older lanes, and at the gauges, which repairs may have changed.
+// checkBatches looks again at the entries of queues, and then at the gauges, which repairs may have
+// changed.
 func checkBatches(ctx context.Context, e *Examination) error {
 	for _, q := range e.QueueNames() {
 		if err := checkJobs(ctx, e, q); err != nil {
 			return err
 		}
-	}
-	if err := checkOlder(ctx, e); err != nil {
-		return err
 	}
 	return checkGauges(ctx, e)
 }

@@ -21,7 +21,7 @@ import (
 // change nothing unless asked to fix it, and repair it at once; then everything is delivered.
 func TestEveryDamageIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(damages, optionDamages, generationDamages, historyDamages, replayDamages, skipped)
+	all := slices.Concat(damages, optionDamages, laneDamages, historyDamages, replayDamages, skipped)
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, a := range all[:rdbtest.Fewer(len(all))] {
 			t.Run(a.name, func(t *testing.T) {

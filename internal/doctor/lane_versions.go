@@ -1,21 +1,21 @@
 package doctor
 
 import (
-	"fmt"
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
-// findLaneVersions compares the version of a subscriber's lanes that publishes go by with that of
-// the options.
+// findLaneVersions looks whether publishes go by a version of a subscriber's lanes: they must if it
+// has several, and only then.
 func findLaneVersions(e *Examination) {
 	tokens := map[string]bool{}
 	for token := range e.Elements[keys.Plans()] {
 		tokens[token] = !strings.ContainsAny(token[:min(1, len(token))], "/?") // these are of a topic
 	}
 	for token, options := range e.Each(keys.Options("")) {
-		tokens[token] = tokens[token] || options["generation"] != ""
+		tokens[token] = tokens[token] || rdb.Integer(options["lanes"], 1) > 1
 	}
 	for token, has := range tokens {
 		if has {
@@ -26,18 +26,16 @@ func findLaneVersions(e *Examination) {
 
 func findVersion(e *Examination, token string) {
 	plans, options := e.Keys.Plans(), keys.Options(bus.Token(token))
-	said, must := e.Elements[keys.Plans()][token], e.Elements[options]["generation"]
-	checks := []Check{Is(must, "HGET", e.Full(options), "generation")}
+	version, lanes := e.Elements[keys.Plans()][token], e.Elements[options]["lanes"]
+	has, checks := rdb.Integer(lanes, 1) > 1, []Check{Is(lanes, "HGET", e.Full(options), "lanes")}
 	if !e.IsSubscriber(token) { // then the options go
-		must, checks = "", isNoSubscriber(e, token)
+		has, checks = false, isNoSubscriber(e, token)
 	}
-	if said == must && e.Has(keys.Plans(), token) == (must != "") {
-		return
+	checks = append(checks, Is(version, "HGET", plans, token))
+	switch {
+	case has && version == "":
+		e.Add(plans, "has no version of the lanes of "+e.Name(token), "given one", checks, Command{"HSET", plans, token, bus.NewPlan()})
+	case !has && e.Has(keys.Plans(), token):
+		e.Add(plans, "has a version of the lanes of "+e.Name(token)+", which has one", "removed", checks, Command{"HDEL", plans, token})
 	}
-	set := Command{"HSET", plans, token, must}
-	if must == "" {
-		set = Command{"HDEL", plans, token}
-	}
-	e.Add(plans, fmt.Sprintf("has lanes %q for %s, must be %q", said, e.Name(token), must), "set right",
-		append(checks, Is(said, "HGET", plans, token)), set)
 }

@@ -55,14 +55,29 @@ func findCurrent(e *Examination) {
 // findNoLane looks at what is current in a lane, given by number, that its subscriber does not
 // have. What takes in no events comes up at its time.
 func findNoLane(e *Examination, token, lane, current string) {
-	options := keys.Options(bus.Token(token))
-	said := e.Elements[options]["lanes"]
-	if number, err := strconv.ParseInt(lane, 10, 64); err == nil && number < rdb.Integer(said, 1) {
-		return
+	if count, unchanged := laneCount(e, token); laneNumber(lane) >= count {
+		e.Add(current, "is of a lane that its subscriber does not have", "removed",
+			append(unchanged, Is(1, "EXISTS", current)), Command{"DEL", current})
 	}
-	e.Add(current, "is of a lane that its subscriber does not have", "removed", []Check{
-		Is(1, "EXISTS", current), Is(said, "HGET", e.Full(options), "lanes"),
-	}, Command{"DEL", current})
+}
+
+// laneNumber reads the number of a lane; what is none is higher than all.
+func laneNumber(text string) int64 { return rdb.Integer(text, bus.MaxLanes) }
+
+// laneCount is in how many lanes of a subscriber batches may be, and what shows it. Those of an
+// earlier subscription may have been more. Those of an earlier release have other names, until the
+// next of its batches is taken.
+func laneCount(e *Examination, token string) (count int64, unchanged []Check) {
+	options := keys.Options(bus.Token(token))
+	said, former := e.Elements[options], e.Elements[keys.Delivery(bus.Token(token))]["former"]
+	if former != "" || said["generation"] != "" || said["older"] != "" {
+		return math.MaxInt64, nil
+	}
+	for _, field := range []string{"lanes", "past_lanes"} {
+		count = max(count, rdb.Integer(said[field], 1))
+		unchanged = append(unchanged, Is(said[field], "HGET", e.Full(options), field))
+	}
+	return count, unchanged
 }
 
 // longestPause is for how long the first of a lane may be put off, unless its subscriber is
@@ -99,31 +114,33 @@ func findLanes(e *Examination) {
 					), Command{"WAKE_LANE", lane})
 			}
 		}
-		if _, place, ok := strings.Cut(of, "/"); ok && fitting {
-			findNoGeneration(e, token, place, lane)
+		if _, number, ok := strings.Cut(of, "/"); ok && fitting {
+			findUnknownLane(e, token, laneNumber(number), lane)
 		}
 	}
 }
 
-// findNoGeneration looks at a lane, given by its generation and number, that is of no generation of
-// its subscriber's lanes.
-func findNoGeneration(e *Examination, token, place, lane string) {
-	name, _, _ := strings.Cut(place, "/")
-	options := e.Elements[keys.Options(bus.Token(token))]
-	if readGenerations(options["older"], options["generation"]).has(name) {
+// findUnknownLane looks at a lane of a number that its subscriber does not have: batches may be
+// left of when it had. What is no lane is removed, and its batches come up by themselves.
+func findUnknownLane(e *Examination, token string, number int64, lane string) {
+	count, unchanged := laneCount(e, token)
+	if number < count {
 		return
 	}
-	e.Add(lane, "is of lanes that its subscriber does not have", "moved to the default lane", []Check{
-		Is(1, "EXISTS", lane), Is(0, "HAS_GENERATION", token, name),
-	}, Command{"MOVE_LANE", token, lane})
+	checks := append(unchanged, Is(1, "EXISTS", lane))
+	switch {
+	case number >= bus.MaxLanes:
+		e.Add(lane, "is no lane of a subscriber", "removed", checks, Command{"DEL", lane})
+	case e.IsSubscriber(token):
+		e.Add(lane, "is of a lane that its subscriber does not have", "noted in its options", checks,
+			Command{"HSET", e.Keys.Options(bus.Token(token)), "past_lanes", strconv.FormatInt(number+1, 10)})
+	}
 }
 
 // blockedUntil is until when (ms) the first of a subscriber's lane may wait, and what shows that it
-// still is. One that failed may wait for its retry in the lane if the order is strict, and one
-// behind a change of the lanes for those before it.
+// still is. One that failed may wait for its retry in the lane if the order is strict.
 func blockedUntil(e *Examination, token string) (until float64, unchanged []Check) {
-	options := e.Elements[keys.Options(bus.Token(token))]
-	if options["strict_order"] == "true" || options["older"] != "" {
+	if e.Elements[keys.Options(bus.Token(token))]["strict_order"] == "true" {
 		return math.Inf(1), nil
 	}
 	delivery := keys.Delivery(bus.Token(token))

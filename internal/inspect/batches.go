@@ -36,8 +36,7 @@ type Batch struct {
 	// NextAt is when the next delivery may begin, as far as that is known: zero while the batch is in
 	// flight, waits for others to be delivered before it, or is paused without an end.
 	NextAt time.Time
-	// Lane is the lane of its subscriber that it is in, from 0 on. The lanes from before a change of
-	// them are others.
+	// Lane is the lane of its subscriber that it is in, from 0 on. There may be fewer by now.
 	Lane int
 	// Replay is the replay that it is of, or empty.
 	Replay bus.ReplayID

@@ -38,7 +38,7 @@ func join(a, b *Backlog) {
 	a.Sent += b.Sent
 	a.AttemptedAt, a.Timeout = later(a.AttemptedAt, b.AttemptedAt), max(a.Timeout, b.Timeout)
 	a.Lanes = Lanes{
-		Count: a.Lanes.Count + b.Lanes.Count, Fence: a.Lanes.Fence + b.Lanes.Fence,
+		Count:    a.Lanes.Count + b.Lanes.Count,
 		IsStrict: a.Lanes.IsStrict || b.Lanes.IsStrict, Blocked: a.Lanes.Blocked + b.Lanes.Blocked,
 	}
 	a.Holds = Holds{

@@ -9,7 +9,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/lanes"
 )
 
 // Detail is what there is to know of one subscriber.
@@ -25,9 +24,6 @@ type Detail struct {
 	NextDeliveryAt time.Time
 	// Gap is what a gap notice tells that has not been tried with it yet; nil if there is none.
 	Gap *Gap
-	// Fence is how many batches have to be delivered before those that were opened since the lanes
-	// were changed.
-	Fence int64
 	// Blocked is how many lanes a failed batch holds up; zero unless the order is strict.
 	Blocked int
 	// Replays is how many there are; some of them may have expired.
@@ -107,7 +103,7 @@ func (in *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time
 	foundHolders(ctx).Store(client, r.token)
 	d = Detail{
 		Subscriber: parseSubscriber(r.subscriber.Val(), r.sent.Val()), Options: store.ReadOptions(r.options.Val()),
-		Holds: r.holds.after(now), Gap: readGap(r.gap.Val()), Fence: r.lanes.Fence(),
+		Holds: r.holds.after(now), Gap: readGap(r.gap.Val()),
 	}
 	d.Token, d.Queued, d.Replays = r.token, rdb.Integer(r.events.Val(), 0), r.replays.Val()
 	if n := r.letters.Val(); n > 0 {
@@ -123,7 +119,7 @@ func (in *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time
 }
 
 // records are what is read of a token at once: who holds its subscription if that is another one,
-// and all that it has itself, but for what stands in lanes other than the default one.
+// and all that it has itself, but for what stands in lanes other than the first.
 type records struct {
 	token                    bus.Token
 	heir                     rdb.Reply[string]
@@ -135,7 +131,7 @@ type records struct {
 	sent, events, batches    rdb.Reply[string]
 	standing                 laneReplies
 	holds                    Holds
-	lanes                    lanes.Generations
+	lanes                    laneCounts
 }
 
 func (in *Inspector) readRecords(ctx context.Context, token bus.Token) (r records, err error) {
@@ -156,11 +152,12 @@ func (in *Inspector) readRecords(ctx context.Context, token bus.Token) (r record
 			sent:       pipe.HGet(ctx, in.keys.Delivery(token), "events_sent"),
 			events:     pipe.HGet(ctx, in.keys.EventGauge(), string(token)),
 			batches:    pipe.HGet(ctx, in.keys.BatchGauge(), string(token)),
-			standing:   in.askLanes(ctx, pipe, token, lanes.Default[0]),
+			standing:   in.askLanes(ctx, pipe, token, 1),
 		}
 		holds = pipe.HMGet(ctx, in.keys.Delivery(token), HoldFields...)
 	})
-	r.holds, r.lanes = ParseHolds(holds.Val()), lanes.Of(r.options.Val())
+	options := r.options.Val()
+	r.holds, r.lanes = ParseHolds(holds.Val()), readLaneCounts([]any{options["lanes"], options["past_lanes"]})
 	return r, err
 }
 

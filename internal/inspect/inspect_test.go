@@ -122,12 +122,12 @@ func TestBatchesInLanes(t *testing.T) {
 		f.SetOption(alice, "lanes", "2")
 		require.NoError(f.T, f.PatchSubscriber(f.T.Context(), alice, bus.Subscription{MaxEvents: new(2)}, storetest.Start))
 		publish(1, 30)
-		assert.Equal(f.T, []string{"0: 1 1 delivering -", "10: 0 1 waiting -", "30: 0 1 current -"}, lines(f.batches(alice, 40)))
+		assert.Equal(f.T, []string{"0: 1 1 delivering -", "10: 0 1 waiting -", "30: 0 1 current 530"}, lines(f.batches(alice, 40)))
 		for n, lane := range []int{3, 3, 1} {
 			assert.Equal(f.T, lane, f.batches(alice, 40)[n].Lane)
 		}
 		f.SetOption(alice, "lanes", "1")
-		assert.Equal(f.T, "30: 0 1 waiting -", lines(f.batches(alice, 40))[2], "it takes in nothing more")
+		assert.Equal(f.T, "30: 0 1 current 500", lines(f.batches(alice, 40))[2], "in the lane that is no more")
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/lanes"
+	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
 
@@ -14,9 +14,6 @@ import (
 type Lanes struct {
 	// Count is the number of lanes.
 	Count int
-	// Fence is how many batches have to be delivered before those that were opened since the lanes
-	// were changed.
-	Fence int64
 	// IsStrict is whether a batch that has failed holds up those behind it, Blocked in how many
 	// lanes one does.
 	IsStrict bool
@@ -25,19 +22,53 @@ type Lanes struct {
 
 // LaneOptions are the lanes of a subscriber as its options have them.
 type LaneOptions struct {
-	Generations lanes.Generations
+	lanes laneCounts
 	// IsStrict is whether a batch that has failed holds up those behind it.
 	IsStrict bool
+}
+
+// laneCounts are how many lanes a subscriber has now, and in how many its batches may be: in more
+// while some are left of when it had more.
+type laneCounts struct{ now, all int }
+
+// laneFields are the fields of a subscriber's options that [readLaneCounts] reads.
+var laneFields = []string{"lanes", "past_lanes"}
+
+// readLaneCounts reads the values of [laneFields], which may be followed by others.
+func readLaneCounts(stored []any) laneCounts {
+	now := store.LaneCount(rdb.Text(stored[0]))
+	return laneCounts{now, max(now, store.LaneCount(rdb.Text(stored[1])))}
+}
+
+// lanesOf reads the lanes that some batches of a subscriber are in, from 0 on, without a round trip
+// if there is one only. It fails with [bus.ErrUnavailable].
+func (in *Inspector) lanesOf(ctx context.Context, c laneCounts, batches []bus.BatchID) ([]int, error) {
+	lanes, stored := make([]int, len(batches)), make([]rdb.Reply[string], len(batches))
+	if c.all == 1 || len(batches) == 0 {
+		return lanes, nil
+	}
+	err := in.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
+		for i, batch := range batches {
+			stored[i] = pipe.HGet(ctx, in.keys.BatchState(batch), "lane")
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, reply := range stored {
+		lanes[i] = int(rdb.Integer(reply.Val(), 0))
+	}
+	return lanes, nil
 }
 
 // LaneOptions reads the lanes of subscribers. Those whose options cannot be read are missing. It
 // fails with [bus.ErrUnavailable].
 func (in *Inspector) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
 	found := make(map[bus.Token]LaneOptions, len(tokens))
-	fields := slices.Concat(lanes.Fields, []string{"strict_order"})
+	fields := slices.Concat(laneFields, []string{"strict_order"})
 	err := in.readFields(ctx, tokens, in.keys.Options, fields, func(i int, stored []any) {
 		if stored != nil {
-			found[tokens[i]] = LaneOptions{lanes.Parse(stored), rdb.Text(stored[len(lanes.Fields)]) == "true"}
+			found[tokens[i]] = LaneOptions{readLaneCounts(stored), rdb.Text(stored[len(laneFields)]) == "true"}
 		}
 	})
 	return found, err
@@ -56,7 +87,7 @@ func (in *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]Lan
 	for some := range slices.Chunk(strict, batchesPerTrip) {
 		err := in.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 			for _, token := range some {
-				heads[token] = in.askHeads(ctx, pipe, token, options[token].Generations)
+				heads[token] = in.askHeads(ctx, pipe, token, options[token].lanes.all)
 			}
 		})
 		if err != nil {
@@ -82,18 +113,21 @@ func (in *Inspector) addLanes(ctx context.Context, backlogs []Backlog) error {
 	for i := range backlogs {
 		b := &backlogs[i]
 		if o, known := options[b.Token]; known {
-			b.Lanes = Lanes{o.Generations.Last().Lanes, o.Generations.Fence(), o.IsStrict, blocked[b.Token]}
+			b.Lanes = Lanes{o.lanes.now, o.IsStrict, blocked[b.Token]}
 		}
 	}
 	return err
 }
 
-// askHeads asks for the head of each lane of a subscriber.
-func (in *Inspector) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
-	for _, generation := range all {
-		for lane := range generation.Lanes {
-			heads = append(heads, pipe.ZRange(ctx, in.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, 0))
-		}
+// lane is the key of a lane of a subscriber, from 0 on.
+func (in *Inspector) lane(token bus.Token, lane int) string {
+	return in.jobs.Lane(bus.JobBatch, store.LaneName(token, lane))
+}
+
+// askHeads asks for the heads of so many lanes of a subscriber.
+func (in *Inspector) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, lanes int) (heads []rdb.Reply[[]string]) {
+	for lane := range lanes {
+		heads = append(heads, pipe.ZRange(ctx, in.lane(token, lane), 0, 0))
 	}
 	return heads
 }

@@ -6,7 +6,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/lanes"
 )
 
 // NextAt returns when the next delivery of scheduled batches may begin, given their heads, as
@@ -21,14 +20,14 @@ func (in *Inspector) NextAt(ctx context.Context, heads map[bus.BatchID]Head, now
 	if err != nil {
 		return nil, err
 	}
-	places, err := in.places(ctx, heads, queues)
+	lanes, err := in.lanesOfHeads(ctx, heads, queues)
 	if err != nil {
 		return nil, err
 	}
 	replies, next := map[bus.BatchID]batchReplies{}, map[bus.BatchID]time.Time{}
 	err = in.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
 		for id, head := range heads {
-			replies[id] = in.ask(ctx, pipe, head.Token, id, places[id])
+			replies[id] = in.ask(ctx, pipe, head.Token, id, lanes[id])
 		}
 	})
 	if err != nil {
@@ -65,22 +64,22 @@ func (in *Inspector) queues(ctx context.Context, heads map[bus.BatchID]Head) (ma
 	return queues, nil
 }
 
-// places returns where batches stand in the lanes of their subscribers.
-func (in *Inspector) places(
+// lanesOfHeads returns the lanes of their subscribers that batches are in.
+func (in *Inspector) lanesOfHeads(
 	ctx context.Context, heads map[bus.BatchID]Head, queues map[bus.Token]subscriberQueue,
-) (map[bus.BatchID]lanes.Place, error) {
-	of, places := map[bus.Token][]bus.BatchID{}, map[bus.BatchID]lanes.Place{}
+) (map[bus.BatchID]int, error) {
+	of, lanes := map[bus.Token][]bus.BatchID{}, map[bus.BatchID]int{}
 	for id, head := range heads {
 		of[head.Token] = append(of[head.Token], id)
 	}
 	for token, ids := range of {
-		found, err := queues[token].lanes.Places(ctx, in.redis, ids)
+		found, err := in.lanesOf(ctx, queues[token].lanes, ids)
 		if err != nil {
 			return nil, err
 		}
 		for at, id := range ids {
-			places[id] = found[at]
+			lanes[id] = found[at]
 		}
 	}
-	return places, nil
+	return lanes, nil
 }

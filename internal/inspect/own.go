@@ -6,7 +6,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/lanes"
 	"routemaster/internal/wire"
 )
 
@@ -19,13 +18,10 @@ type standing struct {
 	jobs, batches []rdb.Reply[[]string]
 }
 
-func (in *Inspector) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (s standing) {
-	for _, generation := range all {
-		for lane := range generation.Lanes {
-			s.jobs = append(s.jobs, pipe.ZRange(ctx, in.jobs.Lane(bus.JobBatch, generation.Lane(token, lane)), 0, ownSearched))
-		}
-	}
-	for lane := range all.Last().Lanes {
+// askStanding asks for what stands in so many lanes of a subscriber.
+func (in *Inspector) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, lanes int) (s standing) {
+	for lane := range lanes {
+		s.jobs = append(s.jobs, pipe.ZRange(ctx, in.lane(token, lane), 0, ownSearched))
 		s.batches = append(s.batches, pipe.SMembers(ctx, in.keys.CurrentOfLane(token, lane)))
 	}
 	s.batches = append(s.batches, pipe.ZRange(ctx, in.keys.Failed(token), 0, ownSearched))
@@ -48,7 +44,7 @@ func (s standing) ids() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// ownReplies say how much a subscriber has queued, and what of it stands in the default lane: for
+// ownReplies say how much a subscriber has queued, and what of it stands in the first lane: for
 // nearly all subscribers that is all.
 type ownReplies struct {
 	batches, events rdb.Reply[string]
@@ -59,7 +55,7 @@ func (in *Inspector) askOwn(ctx context.Context, pipe rdb.Commands, token bus.To
 	return ownReplies{
 		batches:  pipe.HGet(ctx, in.keys.BatchGauge(), string(token)),
 		events:   pipe.HGet(ctx, in.keys.EventGauge(), string(token)),
-		standing: in.askStanding(ctx, pipe, token, lanes.Default),
+		standing: in.askStanding(ctx, pipe, token, 1),
 	}
 }
 
@@ -74,9 +70,9 @@ func (in *Inspector) own(
 	if options.Err() != nil || count > ownSearched || count == 0 && queued != 0 || rdb.IsWrongType(r.batches.Err()) {
 		return nil, false, nil
 	}
-	if generations := lanes.Parse(options.Val()); !generations.IsDefault() {
+	if lanes := readLaneCounts(options.Val()).all; lanes > 1 {
 		err = in.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
-			r.standing = in.askStanding(ctx, pipe, token, generations)
+			r.standing = in.askStanding(ctx, pipe, token, lanes)
 		})
 		if err != nil {
 			return nil, false, err

@@ -9,7 +9,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/lanes"
 	"routemaster/internal/wire"
 )
 
@@ -23,7 +22,7 @@ func (in *Inspector) look(ctx context.Context, token bus.Token, asked queueRepli
 	if err != nil {
 		return nil, err
 	}
-	places, err := queue.lanes.Places(ctx, in.redis, ids)
+	lanes, err := in.lanesOf(ctx, queue.lanes, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +32,7 @@ func (in *Inspector) look(ctx context.Context, token bus.Token, asked queueRepli
 			lists[at] = pipe.LRange(ctx, in.jobs.Pending(bus.QueueMain, bus.WorkerID(worker)), 0, -1)
 		}
 		for at, id := range ids {
-			replies[at] = in.ask(ctx, pipe, token, id, places[at])
+			replies[at] = in.ask(ctx, pipe, token, id, lanes[at])
 		}
 	})
 	if err != nil {
@@ -63,8 +62,8 @@ func packedJob(id bus.BatchID) string {
 type subscriberQueue struct {
 	workers      []string
 	blockedUntil int64 // ms
-	maxInFlight  int64 // of the default lane
-	lanes        lanes.Generations
+	maxInFlight  int64 // if there is one lane
+	lanes        laneCounts
 	strict       bool
 }
 
@@ -90,7 +89,7 @@ func (in *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueRep
 // askHolds asks for what holds up one subscriber, besides what was asked for all.
 func (in *Inspector) askHolds(ctx context.Context, pipe rdb.Commands, token bus.Token, all queueReplies) queueReplies {
 	all.times = pipe.HMGet(ctx, in.keys.Delivery(token), HoldFields...)
-	all.options = pipe.HMGet(ctx, in.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
+	all.options = pipe.HMGet(ctx, in.keys.Options(token), slices.Concat(laneFields, []string{"strict_order"})...)
 	return all
 }
 
@@ -103,22 +102,19 @@ func (r queueReplies) read() (q subscriberQueue, err error) {
 		workers:      r.workers.Val(),
 		blockedUntil: ParseHolds(r.times.Val()).Until().UnixMilli(),
 		maxInFlight:  max(rdb.Integer(r.maxInFlight.Val(), 1), 1),
-		lanes:        lanes.Parse(options),
-		strict:       rdb.Text(options[len(lanes.Fields)]) == "true",
+		lanes:        readLaneCounts(options),
+		strict:       rdb.Text(options[len(laneFields)]) == "true",
 	}, nil
 }
 
-// othersFirst reports whether other batches are delivered before a batch, given its place in its
-// lane if it stands there.
-func (q subscriberQueue) othersFirst(p lanes.Place, batch Batch, turn rdb.Reply[int64]) bool {
+// othersFirst reports whether other batches are delivered before one of a lane, given its place
+// there if it has one.
+func (q subscriberQueue) othersFirst(lane int, turn rdb.Reply[int64]) bool {
 	maxInFlight := q.maxInFlight
-	if q.strict || p.Generation.Name != "" {
+	if q.strict || q.lanes.now > 1 || lane > 0 {
 		maxInFlight = 1
 	}
-	if turn.Err() == nil && turn.Val() >= maxInFlight {
-		return true
-	}
-	return p.Generation.Name != q.lanes[0].Name && (q.strict || batch.Attempts == 0)
+	return turn.Err() == nil && turn.Val() >= maxInFlight
 }
 
 // batchReplies are what Redis has of a batch: its list, and where its job is.
@@ -129,19 +125,19 @@ type batchReplies struct {
 	scheduled rdb.Reply[float64]
 	turn      rdb.Reply[int64]
 	replay    rdb.Reply[string]
-	place     lanes.Place
+	lane      int
 }
 
-func (in *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID, p lanes.Place) batchReplies {
+func (in *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID, lane int) batchReplies {
 	job := packedJob(id)
 	return batchReplies{
 		header:    pipe.LRange(ctx, in.keys.Batch(id), 0, store.BatchHeader-1),
 		length:    pipe.LLen(ctx, in.keys.Batch(id)),
-		current:   pipe.SIsMember(ctx, in.keys.CurrentOfLane(token, p.Lane), string(id)),
+		current:   pipe.SIsMember(ctx, in.keys.CurrentOfLane(token, lane), string(id)),
 		scheduled: pipe.ZScore(ctx, in.jobs.Scheduled(bus.QueueMain), job),
-		turn:      pipe.ZRank(ctx, in.jobs.Lane(bus.JobBatch, p.Generation.Lane(token, p.Lane)), job),
+		turn:      pipe.ZRank(ctx, in.lane(token, lane), job),
 		replay:    pipe.HGet(ctx, in.keys.BatchState(id), "replay"),
-		place:     p,
+		lane:      lane,
 	}
 }
 
@@ -152,7 +148,7 @@ func (r batchReplies) read(id bus.BatchID, token bus.Token) (batch Batch, ok boo
 		return batch, false
 	}
 	return Batch{
-		ID: id, CreatedAt: head.CreatedAt, Attempts: head.Attempts, Events: head.Events, Lane: r.place.Lane, Replay: bus.ReplayID(r.replay.Val()),
+		ID: id, CreatedAt: head.CreatedAt, Attempts: head.Attempts, Events: head.Events, Lane: r.lane, Replay: bus.ReplayID(r.replay.Val()),
 	}, true
 }
 
@@ -169,7 +165,7 @@ func (r batchReplies) follow(batch *Batch, q subscriberQueue, pending bool, now 
 	default:
 		batch.State = Waiting
 	}
-	if q.othersFirst(r.place, *batch, r.turn) {
+	if q.othersFirst(r.lane, r.turn) {
 		return
 	}
 	next := max(int64(r.scheduled.Val()), now.UnixMilli(), q.blockedUntil)

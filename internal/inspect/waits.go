@@ -9,12 +9,10 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store/lanes"
 	"routemaster/internal/wire"
 )
 
-// waiting is what the batches of a subscriber wait for that are of the oldest generation of lanes.
-// The others wait for these, but for some that have failed.
+// waiting is what the batches of a subscriber wait for.
 type waiting struct {
 	// batches is how many there are, inLanes how many of them stand in a lane.
 	batches, inLanes int64
@@ -26,16 +24,12 @@ type waiting struct {
 
 // candidate is a batch that comes up by itself: the head of a lane, or one that takes in events or
 // is to be retried, which may stand in its lane too.
-type candidate struct {
-	job, lane string
-	// oldest is whether it is of the oldest generation.
-	oldest bool
-}
+type candidate struct{ job, lane string }
 
 // failedSearched is how many of the batches that wait for a retry are looked at.
 const failedSearched = 100
 
-// laneReplies is what stands in the lanes of a generation or takes in events there, and what has
+// laneReplies is what stands in the lanes of a subscriber or takes in events there, and what has
 // failed.
 type laneReplies struct {
 	lanes          []string
@@ -44,9 +38,9 @@ type laneReplies struct {
 	failed         rdb.Reply[[]string]
 }
 
-func (in *Inspector) askLanes(ctx context.Context, pipe rdb.Commands, token bus.Token, of lanes.Generation) (q laneReplies) {
-	for i := range of.Lanes {
-		name := in.jobs.Lane(bus.JobBatch, of.Lane(token, i))
+func (in *Inspector) askLanes(ctx context.Context, pipe rdb.Commands, token bus.Token, lanes int) (q laneReplies) {
+	for i := range lanes {
+		name := in.lane(token, i)
 		q.lanes, q.lengths = append(q.lanes, name), append(q.lengths, pipe.ZCard(ctx, name))
 		q.heads = append(q.heads, pipe.ZRange(ctx, name, 0, 0))
 		q.current = append(q.current, pipe.SMembers(ctx, in.keys.CurrentOfLane(token, i)))
@@ -56,19 +50,16 @@ func (in *Inspector) askLanes(ctx context.Context, pipe rdb.Commands, token bus.
 }
 
 // readQueue reads how many lanes a failed batch holds up, and when the next delivery can begin, in
-// one round trip more if there are other lanes than the default one.
+// one round trip more if there are several lanes.
 func (in *Inspector) readQueue(ctx context.Context, d *Detail, r records, now time.Time) error {
 	w, q, heads := waiting{batches: rdb.Integer(r.batches.Val(), 0)}, r.standing, r.standing.heads
-	if len(r.lanes) > 1 {
-		w.batches = r.lanes[0].Batches
-	}
-	isQueued, isStrict, isDefault := w.batches > 0, d.Options.Options.StrictOrder, r.lanes.IsDefault()
+	isQueued, isStrict, isLaned := w.batches > 0, d.Options.Options.StrictOrder, r.lanes.all > 1
 	err := in.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		if isQueued && !isDefault {
-			q = in.askLanes(ctx, pipe, d.Token, r.lanes[0])
+		if isQueued && isLaned {
+			q = in.askLanes(ctx, pipe, d.Token, r.lanes.all)
 		}
-		if isStrict && !isDefault {
-			heads = in.askHeads(ctx, pipe, d.Token, r.lanes)
+		if isStrict && isLaned {
+			heads = in.askHeads(ctx, pipe, d.Token, r.lanes.all)
 		}
 	})
 	if err == nil && isQueued {
@@ -94,28 +85,25 @@ func (in *Inspector) readQueue(ctx context.Context, d *Detail, r records, now ti
 	return err
 }
 
-// findWaiting finds what a subscriber's batches wait for, given what stands in the oldest lanes.
-func (in *Inspector) findWaiting(ctx context.Context, token bus.Token, all lanes.Generations, q laneReplies, w *waiting) error {
+// findWaiting finds what a subscriber's batches wait for, given what stands in its lanes.
+func (in *Inspector) findWaiting(ctx context.Context, token bus.Token, counts laneCounts, q laneReplies, w *waiting) error {
 	w.all = len(q.failed.Val()) < failedSearched
 	for i, name := range q.lanes {
 		w.inLanes += q.lengths[i].Val()
 		for _, job := range q.heads[i].Val() {
-			w.add(candidate{job, name, true})
+			w.add(candidate{job, name})
 		}
-		if len(all) == 1 { // else these are of the last generation
-			for _, batch := range q.current[i].Val() {
-				w.add(candidate{jobOf(batch), name, true})
-			}
+		for _, batch := range q.current[i].Val() {
+			w.add(candidate{jobOf(batch), name})
 		}
 	}
 	failed := make([]bus.BatchID, len(q.failed.Val()))
 	for i, batch := range q.failed.Val() {
 		failed[i] = bus.BatchID(batch)
 	}
-	places, err := all.Places(ctx, in.redis, failed)
-	for i, place := range places {
-		lane := in.jobs.Lane(bus.JobBatch, place.Generation.Lane(token, place.Lane))
-		w.add(candidate{jobOf(string(failed[i])), lane, place.Generation.Name == all[0].Name})
+	lanes, err := in.lanesOf(ctx, counts, failed)
+	for i, lane := range lanes {
+		w.add(candidate{jobOf(string(failed[i])), in.lane(token, lane)})
 	}
 	return err
 }
@@ -171,12 +159,12 @@ func (w *waiting) add(c candidate) {
 // earliest is when the first of the waiting jobs comes up: now, if one is instant or in flight.
 func (w *waiting) earliest(due []rdb.Reply[float64], turns []rdb.Reply[int64], now time.Time) time.Time {
 	at, known := bus.Forever, w.inLanes
-	for i, c := range w.comeUp {
+	for i := range w.comeUp {
 		stands := turns[i].Err() == nil
 		if stands && turns[i].Val() > 0 {
 			continue // it waits for the head
 		}
-		if !stands && c.oldest {
+		if !stands {
 			known++
 		}
 		comesUp := now

@@ -122,8 +122,8 @@ func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:
 // the deliveries; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 
-// BatchState is a hash of what a batch needs beyond its list: generation and lane (where it stands,
-// unless in the default lane), revision (how often its content has changed since it was closed),
+// BatchState is a hash of what a batch needs beyond its list: lane (its number, unless it is the
+// first, 0), revision (how often its content has changed since it was closed),
 // refusals (of its content), suspect (the number of its first events of which one is refused),
 // webhook_id (what its content bore when it was a dead letter), test (1 for a test event), replay
 // (the UID of the replay that it is of) and gap (1 for a gap notice). Written by whatever needs it,
@@ -131,10 +131,10 @@ func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + 
 func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
 
 // Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
-// plan, their version, secrets, its signing secrets (JSON), generation, the version of its lanes,
-// older, the lanes from before of which batches are left, and passing, the cursor of a search for
-// those that need not be waited for. Written by subscribe, by changes of options, by deliveries and
-// by package secrets; it goes with the subscriber. It is not of the founding layout.
+// plan, their version, secrets, its signing secrets (JSON), and past_lanes, how many lanes there
+// were if there were more, and batches may be left. Written by subscribe, by changes of options, by
+// deliveries and by changes of secrets; it goes with the subscriber. It is not of the founding
+// layout.
 func (k Keys) Options(t bus.Token) string { return k.Namespace + "options:" + string(t) }
 
 // Attempts is a list of the records of a subscriber's last attempts (packed), the latest first.
@@ -150,8 +150,8 @@ func (k Keys) DeadLetters(t bus.Token) string { return k.Namespace + "deadletter
 func (k Keys) DeadLetter(id bus.BatchID) string { return k.Namespace + "deadletter:" + string(id) }
 
 // DeadLetterCause is a hash of reason, status, error, note, webhook_id, revision (the batch's), its
-// generation and lane if its subscriber had several, bytes (of the packed events) and died_at (ms).
-// It goes with the dead letter. It is not of the founding layout.
+// lane unless that was the first, bytes (of the packed events) and died_at (ms). It goes with the
+// dead letter. It is not of the founding layout.
 func (k Keys) DeadLetterCause(id bus.BatchID) string {
 	return k.Namespace + "deadletter:why:" + string(id)
 }

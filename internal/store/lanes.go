@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"hash/fnv"
+	"strconv"
 	"sync"
 
 	"routemaster/internal/bus"
@@ -14,8 +15,7 @@ import (
 
 // Lanes say which events of a subscriber are delivered one after the other: those of one lane.
 type Lanes struct {
-	// Version changes with each change of the lanes. It is empty if the subscriber has one lane and
-	// has not had several of which events are left.
+	// Version changes with each change of the lanes. It is empty if the subscriber has one lane.
 	Version string
 	// Count is the number of lanes, at least 1.
 	Count int
@@ -26,18 +26,26 @@ type Lanes struct {
 // Lanes reads a subscriber's lanes, by the token that holds the subscription. It fails with
 // [bus.ErrUnavailable], or when the key is not of its type.
 func (s *Store) Lanes(ctx context.Context, token bus.Token) (Lanes, error) {
-	stored, err := s.redis.HMGet(ctx, s.keys.Options(token), lanesFields...).Result()
+	var version rdb.Reply[string]
+	var options rdb.Reply[[]any]
+	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
+		version = pipe.HGet(ctx, s.keys.Plans(), string(token)) // first: of later lanes it is stale
+		options = pipe.HMGet(ctx, s.keys.Options(token), lanesFields...)
+	})
 	if err != nil {
-		return Lanes{}, rdb.Wrap("read lanes", err)
+		return Lanes{}, err
 	}
-	return readLanes(stored), nil
+	if options.Err() != nil {
+		return Lanes{}, rdb.Wrap("read lanes", options.Err())
+	}
+	return readLanes(version.Val(), options.Val()), nil
 }
 
-var lanesFields = []string{"generation", "lanes", "order_key"}
+var lanesFields = []string{"lanes", "order_key"}
 
-func readLanes(stored []any) Lanes {
-	l := Lanes{Version: rdb.Text(stored[0]), Count: LaneCount(rdb.Text(stored[1])), OrderKey: bus.DefaultOrderKey}
-	if text := rdb.Text(stored[2]); text != "" {
+func readLanes(version string, stored []any) Lanes {
+	l := Lanes{Version: version, Count: LaneCount(rdb.Text(stored[0])), OrderKey: bus.DefaultOrderKey}
+	if text := rdb.Text(stored[1]); text != "" {
 		_ = json.Unmarshal([]byte(text), &l.OrderKey) // else the default
 	}
 	return l
@@ -45,6 +53,14 @@ func readLanes(stored []any) Lanes {
 
 // LaneCount reads a stored number of lanes: 1 if there is none.
 func LaneCount(text string) int { return int(min(max(rdb.Integer(text, 1), 1), bus.MaxLanes)) }
+
+// LaneName returns the name by which the queue knows a lane of a subscriber, from 0 on.
+func LaneName(token bus.Token, lane int) string {
+	if lane == 0 {
+		return string(token)
+	}
+	return string(token) + "/" + strconv.Itoa(lane)
+}
 
 // Of returns the lane of an event, from 0 on: that of its value at the order key, or of its URL if
 // it has none there.
@@ -126,11 +142,11 @@ func (s *Store) LearnLanes(ctx context.Context, topics map[bus.TopicName][]strin
 		var known []subscriberLanes
 		for i := 0; i < len(versions); i += 2 {
 			token := bus.Token(versions[i])
-			lanes := subscriberLanes{token, Lanes{Version: versions[i+1], Count: 1}} // of options that are damaged
-			if stored, err := read[token].Result(); err == nil && stored[0] != nil {
-				lanes.Lanes = readLanes(stored)
+			stored := read[token].Val()
+			if len(stored) != len(lanesFields) { // the options are damaged
+				stored = make([]any, len(lanesFields))
 			}
-			known = append(known, lanes)
+			known = append(known, subscriberLanes{token, readLanes(versions[i+1], stored)})
 		}
 		s.lanes.put(topic, known)
 	}

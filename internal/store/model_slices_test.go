@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -54,12 +53,10 @@ func (m *model) patch(rt *rapid.T, client bus.Token, options map[string]string) 
 		require.ErrorIs(rt, err, bus.ErrNotSubscribed)
 		return
 	}
-	if errors.Is(err, bus.ErrLanesChange) {
-		return
-	}
 	require.NoError(rt, err)
-	if options["lanes"] != "" {
-		m.laned[client] = true
+	if lanes, changes := options["lanes"]; changes {
+		m.laned[client] = m.laned[client] || lanes != ""
+		m.ordered[client] = m.last
 	}
 	m.noteOptions(client)
 }
@@ -74,21 +71,27 @@ func (m *model) noteOptions(client bus.Token) {
 }
 
 // requireOneOfAKey requires that what is in flight for a subscriber has no two events of one key,
-// in two deliveries, and that of each key the oldest come first.
+// in two deliveries, and that of each key the oldest come first: of the events that were published
+// since its lanes were changed.
 func (m *model) requireOneOfAKey(rt *rapid.T, client bus.Token, task *storetest.Task) {
 	inFlight := map[bus.EventType]bool{}
 	for _, other := range m.held {
 		if other != task && m.clients[other.Delivery.Subscriber] == client {
 			for _, n := range storetest.Numbers(m.T, other) {
-				inFlight[keyOf(n)] = true
+				inFlight[keyOf(n)] = inFlight[keyOf(n)] || n > m.ordered[client]
 			}
 		}
 	}
 	queued := map[bus.EventType][]int{}
 	for _, n := range m.queued[client] {
-		queued[keyOf(n)] = append(queued[keyOf(n)], n)
+		if n > m.ordered[client] {
+			queued[keyOf(n)] = append(queued[keyOf(n)], n)
+		}
 	}
 	for _, n := range storetest.Numbers(m.T, task) {
+		if n <= m.ordered[client] {
+			continue
+		}
 		key := keyOf(n)
 		require.False(rt, inFlight[key], "two of a key in flight")
 		require.Equal(rt, queued[key][0], n, "the oldest of a key come first")

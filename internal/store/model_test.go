@@ -132,6 +132,9 @@ type model struct {
 	dead    map[bus.Token][]int
 	// laned are the subscribers that have several lanes, or have had since the queue was empty.
 	laned map[bus.Token]bool
+	// ordered is the number of the last event before the lanes of a subscriber were changed: the
+	// order is promised for those behind it.
+	ordered map[bus.Token]int
 	// strict is whether a subscriber has strict order, by those for whom that was ever changed.
 	strict map[bus.Token]bool
 	// calm is whether no step may upset the order of what is delivered.
@@ -153,7 +156,7 @@ func newModel(maxInFlight int, fixtures ...*fixture) *model {
 		fixture: fixtures[0], fixtures: fixtures, maxInFlight: maxInFlight, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
 		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*storetest.Task{},
-		options: map[bus.Token]bool{}, dead: map[bus.Token][]int{}, laned: map[bus.Token]bool{}, strict: map[bus.Token]bool{},
+		options: map[bus.Token]bool{}, dead: map[bus.Token][]int{}, laned: map[bus.Token]bool{}, ordered: map[bus.Token]int{}, strict: map[bus.Token]bool{},
 		tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
 	}
 	for _, token := range modelTokens {
@@ -277,7 +280,7 @@ func (m *model) drain(rt *rapid.T) {
 	require.Empty(rt, m.Redis.Keys(m.T.Context(), "jobs:lane:*").Val())
 	for _, token := range modelTokens {
 		options := "options:" + string(m.holder(token))
-		require.False(rt, m.Redis.HExists(m.T.Context(), options, "older").Val(), "lanes of which nothing is left")
+		require.False(rt, m.Redis.HExists(m.T.Context(), options, "past_lanes").Val(), "lanes of which nothing is left")
 		if !m.Redis.HExists(m.T.Context(), options, "lanes").Val() {
 			delete(m.laned, token)
 		}

@@ -136,8 +136,8 @@ var refusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
-	"too many batches": bus.ErrTooManyBatches, "lanes change": bus.ErrLanesChange,
-	"former letters": errFormerLetters, "former batches": errFormerBatches,
+	"too many batches": bus.ErrTooManyBatches,
+	"former letters":   errFormerLetters, "former batches": errFormerBatches,
 }
 
 // refusal is the error for one of them.

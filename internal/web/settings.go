@@ -46,7 +46,6 @@ type subscriberStatusView struct {
 	Paced         *int64          `json:"paced_until"`
 	NextDelivery  *int64          `json:"next_delivery_at"`
 	Gap           *gapView        `json:"gap"`
-	Fence         int64           `json:"fence"`   // batches
 	Blocked       int             `json:"blocked"` // lanes
 	Replays       int64           `json:"replays"`
 	Signed        bool            `json:"signed"` // also if all secrets have expired
@@ -83,6 +82,6 @@ func viewStatus(sub inspect.Detail) subscriberStatusView {
 		Health:        sub.Health,
 		LastAttempted: rest.Millis(sub.LastAttemptedAt), NextDelivery: rest.Millis(sub.NextDeliveryAt),
 		Paused: rest.Millis(sub.Holds.Paused), Throttled: rest.Millis(sub.Holds.Throttled), Paced: rest.Millis(sub.Holds.Paced),
-		Gap: viewGap(sub.Gap), Fence: sub.Fence, Blocked: sub.Blocked, Replays: sub.Replays, Signed: sub.Options.Secrets != "",
+		Gap: viewGap(sub.Gap), Blocked: sub.Blocked, Replays: sub.Replays, Signed: sub.Options.Secrets != "",
 	}
 }

@@ -55,30 +55,6 @@ local COMMANDS = {
   end,
   LEAVE_LANE = function(lane, job) leave_lane(lane, 'main', noted_max_in_flight(), job) end,
   WAKE_LANE = function(lane) wake_lane(lane, 'main', 1) end,
-  -- Whether a subscriber's lanes have a generation.
-  HAS_GENERATION = function(token, name)
-    for _, generation in ipairs(generations().all(token)) do
-      if generation.name == name then return 1 end
-    end
-    return 0
-  end,
-  -- Has what stands in a lane that a subscriber does not have stand in the default one.
-  MOVE_LANE = function(token, lane)
-    local default = lane_of_subscriber(token)
-    redis.call('ZUNIONSTORE', default, 2, default, lane)
-    redis.call('DEL', lane)
-    wake_lane(default, 'main', noted_max_in_flight())
-  end,
-  -- Sets which generations of a subscriber's lanes come before the present one, '' for none.
-  SET_OLDER = function(token, older)
-    if older == '' then
-      redis.call('HDEL', options_key(token), 'older', 'passing')
-      subscriber_plans().drop(token)
-    else
-      redis.call('HSET', options_key(token), 'older', older)
-    end
-    wake_subscriber(token)
-  end,
   -- Whether all do not keep what each keeps.
   ACCOUNTS_DIFFER = function(key)
     return tonumber(redis.call('HGET', key, '*')) == sum_of_accounts(key) and 0 or 1

@@ -105,7 +105,7 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 		args = append(args, string(topic))
 	}
 	change := at.Partition().Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher), at.elsewhere)...)
-	err = change.Refusal("subscribe the machines", map[string]error{"lanes change": bus.ErrLanesChange})
+	err = change.Refusal("subscribe the machines", nil)
 	if err != nil || !at.Partition().IsOneOfSeveral() {
 		return err
 	}

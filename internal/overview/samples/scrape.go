@@ -24,8 +24,6 @@ var (
 	laneCount    = telemetry.ReadGauge("subscriber_lanes", "Lanes of a subscriber.", "subscriber")
 	lanesBlocked = telemetry.ReadGauge("lane_blocked",
 		"Lanes that a failed batch holds up, of a subscriber with strict_order.", "subscriber")
-	fenceBatches = telemetry.ReadGauge("subscriber_fence_batches",
-		"Batches that are delivered before those opened since a subscriber's lanes were changed.", "subscriber")
 	isPaused    = telemetry.ReadGauge("subscriber_paused", "1 while a subscriber is paused, else 0.", "subscriber")
 	paceWait    = telemetry.ReadGauge("subscriber_pace_wait_seconds", "Time until a subscriber's pace allows a delivery.", "subscriber")
 	failureWait = telemetry.ReadGauge("subscriber_throttle_wait_seconds",
@@ -224,7 +222,6 @@ func (s *scrape) sendBacklog(send telemetry.Send, name string, b inspect.Backlog
 	send(deadEvents, float64(b.DeadLetterEvents), name)
 	if b.Lanes.Count > 0 {
 		send(laneCount, float64(b.Lanes.Count), name)
-		send(fenceBatches, float64(b.Lanes.Fence), name)
 	}
 	if b.Lanes.IsStrict {
 		send(lanesBlocked, float64(b.Lanes.Blocked), name)

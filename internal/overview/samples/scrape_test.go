@@ -126,7 +126,7 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 		Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: now.Add(-time.Minute).UnixMilli(),
 	}))
 	server.Raw.HSet(ctx, "deadletters:events", "shop--1", 3, "shop--2", 4)
-	server.Raw.HSet(ctx, "options:shop--2", "lanes", "8", "older", "/1/5", "strict_order", "true")
+	server.Raw.HSet(ctx, "options:shop--2", "lanes", "8", "strict_order", "true")
 	require.NoError(t, st.Pause(ctx, "shop--1", now.Add(time.Hour)))
 	server.Raw.HSet(ctx, "delivery:shop--2", "throttled_until", now.Add(-time.Second).UnixMilli(), "paced_until", now.Add(3*time.Second).UnixMilli())
 	text := shown(t, st, func() time.Time { return now })
@@ -137,7 +137,6 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 	assert.Contains(t, text, `routemaster_subscriber_dead_letter_events{subscriber="shop"} 7`)
 	assert.Contains(t, text, `routemaster_subscriber_health_points{subscriber="shop"} 7`)
 	assert.Contains(t, text, `routemaster_subscriber_lanes{subscriber="shop"} 9`)
-	assert.Contains(t, text, `routemaster_subscriber_fence_batches{subscriber="shop"} 5`)
 	assert.Contains(t, text, `routemaster_lane_blocked{subscriber="shop"} 0`)
 	assert.Contains(t, text, `routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 60`+"\n")
 }

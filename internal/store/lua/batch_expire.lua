@@ -30,7 +30,7 @@ end
 
 local function is_old(batch) return keep_age and now - batch.created > keep_age end
 
-local found, places, newest, horizon = {}, 0, 0, math.huge
+local found, places, horizon = {}, 0, math.huge
 
 -- Adds batches where they wait. If these fill the window, they may be only the beginning: nothing
 -- newer is dropped then.
@@ -40,7 +40,7 @@ local function add(bids, window)
     local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
     created = tonumber(header[2])
     if created and header[3] and not found[bid] then
-      places, newest = places + 1, math.max(newest, created)
+      places = places + 1
       found[bid] = { bid = bid, created = created, place = places, header = header }
     end
   end
@@ -57,17 +57,11 @@ end
 
 local MIN_WINDOW = 5 -- batches of one lane, if there are many lanes
 add(redis.call('ZRANGE', failed_key(token), 0, max_batches - 1), max_batches)
-for _, generation in ipairs(generations().all(token)) do
-  local window = math.max(MIN_WINDOW, math.ceil(max_batches / generation.lanes))
-  for lane = 0, generation.lanes - 1 do
-    add_lane(lane_of_generation(token, generation.name, lane), window)
-  end
-  if places >= max_batches then -- those of the next generations are newer
-    horizon = math.min(horizon, newest)
-    break
-  end
-end
-add(current_batches(token), math.huge)
+local lanes = subscriber_lanes()
+local count = lanes.count(token)
+local window = math.max(MIN_WINDOW, math.ceil(max_batches / count))
+for lane = 0, count - 1 do add_lane(lane_of_subscriber(token, lane), window) end
+add(lanes.current_batches(token), math.huge)
 local oldest = {}
 for _, batch in pairs(found) do
   if batch.created <= horizon then table.insert(oldest, batch) end

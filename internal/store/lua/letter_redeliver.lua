@@ -21,11 +21,12 @@ local function keep_identity(bid)
   need_plan(token, ARGV[4])
 end
 
--- The lane that a letter's events were in; the first, if there are other lanes now.
+local lanes = subscriber_lanes().now(token)
+
+-- The lane that a letter's events were in; the first, if there is no such lane now.
 local function lane_of_letter(bid)
-  local place = redis.pcall('HMGET', dead_letter_cause_key(bid), 'generation', 'lane')
-  if place[1] and place[1] == generation_of(token) then return tonumber(place[2]) end
-  return 0
+  local lane = tonumber(redis.pcall('HGET', dead_letter_cause_key(bid), 'lane')) or 0
+  return lane < lanes and lane or 0
 end
 
 local function revive(bid, length)

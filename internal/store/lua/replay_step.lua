@@ -20,7 +20,7 @@ local token = found[3]
 if redis.call('SISMEMBER', subscriber_topics_key(token), found[4]) == 0 then
   return { 0, 'not subscribed' }
 end
-if generation_of(token) ~= ARGV[7] then return { 0, 'stale' } end
+if lanes_version(token) ~= ARGV[7] then return { 0, 'stale' } end
 
 redis.call('HSET', replay, 'next', ARGV[4])
 local at, copied = 11, 0

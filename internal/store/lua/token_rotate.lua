@@ -24,7 +24,7 @@ local gauges = {
 local function read(token)
   local found = {
     token = token, keys = {}, topics = {}, gauges = {}, replays = {},
-    generation = generation_of(token),
+    version = lanes_version(token),
     subscribed = redis.call('SISMEMBER', subscribers_key(), token) == 1,
     retains = redis.call('SISMEMBER', retention_key(), token) == 1,
   }
@@ -32,19 +32,11 @@ local function read(token)
     found.gauges[gauge] = tonumber(redis.call('HGET', gauge, token)) or 0
   end
   local keys = {
-    subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key,
-    delivery_key, options_key, attempts_key, dead_letters_key, replays_key, gaps_key,
+    subscriber_key, subscriber_topics_key, failed_key, delivery_key, options_key, attempts_key,
+    dead_letters_key, replays_key, gaps_key,
   }
-  local lanes = 1 -- the most of any generation: current batches stand by lane alone
-  for _, generation in ipairs(generations().all(token)) do
-    lanes = math.max(lanes, generation.lanes)
-    for lane = 0, generation.lanes - 1 do
-      if generation.name ~= '' then
-        table.insert(keys, function(of) return lane_of_generation(of, generation.name, lane) end)
-      end
-    end
-  end
-  for lane = 1, lanes - 1 do
+  for lane = 0, subscriber_lanes().count(token) - 1 do
+    table.insert(keys, function(of) return lane_of_subscriber(of, lane) end)
     table.insert(keys, function(of) return current_of_lane_key(of, lane) end)
   end
   for _, key in ipairs(keys) do
@@ -90,9 +82,9 @@ for _, from in ipairs(moved) do
     redis.call('SREM', subscribers_key(), from.token)
     redis.call('SADD', subscribers_key(), new)
   end
-  if from.generation ~= '' then
+  if from.version ~= '' then
     redis.call('HDEL', plans_key(), from.token)
-    redis.call('HSET', plans_key(), new, from.generation)
+    redis.call('HSET', plans_key(), new, from.version)
   end
   if from.retains then
     redis.call('SREM', retention_key(), from.token)

@@ -178,10 +178,6 @@ var problems = []struct {
 	{bus.ErrTestWaits, Problem{
 		Status: http.StatusConflict, Detail: "a test event is already waiting; GET /subscriber/attempts will have its result",
 	}},
-	{bus.ErrLanesChange, Problem{
-		Status: http.StatusConflict,
-		Detail: "earlier changes of the lanes wait for batches that are queued, see GET /subscriber/batches; try again when these are delivered",
-	}},
 	{bus.ErrSecretUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such secret; GET /subscriber/secrets lists them",
 	}},

@@ -164,7 +164,9 @@ local function open_batch(appending, to_whom, from)
   local full = to - from + 1 >= max
   redis.call('RPUSH', batch_key(bid), token, appending.now, '0')
   push_events(batch_key(bid), to_whom.events, from, to)
-  if to_whom.lane then to_whom.lane.note(bid) end
+  if to_whom.lane and to_whom.lane.number > 0 then
+    redis.call('HSET', batch_state_key(bid), 'lane', to_whom.lane.number)
+  end
   if appending.traceparents ~= '' then note_traceparents(appending.traceparents, bid) end
   redis.call('ZADD', batches_index_key(), appending.now, bid)
   local batches = change_gauge(batch_gauge_key(), token, '1')

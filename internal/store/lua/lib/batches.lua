@@ -18,7 +18,10 @@ local BATCH = { queue = 'main' }
 KINDS.batch = BATCH
 function BATCH.exists(bid) return redis.call('EXISTS', batch_key(bid)) == 1 end
 
-local function lane_of_subscriber(token) return lane_key('batch', token) end
+-- The key of a lane of a subscriber, from 0 on: the first, which most have alone, if none is given.
+local function lane_of_subscriber(token, lane)
+  return lane_key('batch', (lane or 0) == 0 and token or token .. '/' .. lane)
+end
 
 -- The token that a batch's subscriber has now: the new one, while a token is being changed.
 local function holder_of(token)

@@ -38,7 +38,6 @@ local function has_to_wait(entry, token, state, refused, plan, created, callback
   if retry_at then
     put_off(entry, retry_at)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
-    or (plan and plan.waits and (plan.strict or entry.failures == 0))
     or (refused and state.standing == FAILING
       and setbacks().yields(token, lane, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
@@ -121,12 +120,6 @@ function BATCH.take(entry)
     state = state_of(token)
   end
   local plan = state.plan and slices().plan(token, bid) or false
-  if plan and plan.waits and not plan.strict
-    and generations().go_on_passing(token, tonumber(entry.settings[1])) then
-    entry.wait_until = entry.now -- to go on, unless it waits no more
-    state = state_of(token)
-    plan = state.plan and slices().plan(token, bid) or false
-  end
   local expired = plan and slices().expire(entry, token, plan, batch)
   if expired then return nil, { token, expired, state.name or '' } end
   local refused = was_refused(token, bid, entry.failures)
@@ -220,7 +213,7 @@ end
 function BATCH.give_back(settings, bid, job)
   local token = redis.pcall('LRANGE', batch_key(bid), 0, 0)[1]
   if not token then return end
-  local lane, max = generations().lane_of(token, bid, tonumber(settings[1]))
+  local lane, max = subscriber_lanes().of(token, bid, tonumber(settings[1]))
   if is_in_turn(lane, 'main', job, max) then make_instant('main', job) end
 end
 
@@ -260,7 +253,7 @@ local function note_result(entry, token, state, refused, header)
   if result[2] ~= '0' or result[5] == 'none' then
     if state.throttled_until then
       setbacks().end_throttle(token, state.refused_since, tonumber(entry.now))
-      generations().wake(token, tonumber(entry.settings[1]))
+      subscriber_lanes().wake(token, tonumber(entry.settings[1]))
       STATES[token] = nil
     end
     if refused then setbacks().retry_refused(token) end
@@ -358,9 +351,8 @@ function BATCH.retry(entry)
   if not keeps_turn(entry) then
     local max = tonumber(entry.settings[1])
     if state.plan then
-      local lane, max_in_flight = generations().lane_of(token, bid, max)
+      local lane, max_in_flight = subscriber_lanes().of(token, bid, max)
       leave_lane(lane, entry.queue, max_in_flight, entry.job)
-      generations().pass(token, bid, max)
     else
       leave_lane(lane_of_subscriber(token), entry.queue, max, entry.job)
     end

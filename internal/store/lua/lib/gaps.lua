@@ -123,7 +123,7 @@ local function gaps()
     redis.call('RPUSH', batch_key(uid), token, exact(now), 0, event)
     redis.call('HSET', batch_state_key(uid), 'gap', 1)
     add_batch(uid, token, exact(now), 1)
-    local lane, max_in_flight = generations().lane_of(token, uid, noted_max_in_flight())
+    local lane, max_in_flight = subscriber_lanes().of(token, uid, noted_max_in_flight())
     join_head(lane, 'main', job_of(uid), max_in_flight)
   end
 

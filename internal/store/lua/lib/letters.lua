@@ -31,13 +31,11 @@ local function letters()
   -- Files a letter of events of a batch. Its list is there. Returns the bytes of the events.
   local function file(bid, token, now, cause, events)
     local uid, bytes = cause[1], bytes_of(events, 1)
-    local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'generation', 'lane')
+    local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'lane')
     redis.call('HSET', dead_letter_cause_key(uid), 'reason', cause[2], 'status', cause[3],
       'error', cause[4], 'note', cause[5], 'webhook_id', cause[6],
       'revision', tonumber(state[1]) or 0, 'bytes', bytes, 'died_at', now)
-    if state[2] then
-      redis.call('HSET', dead_letter_cause_key(uid), 'generation', state[2], 'lane', state[3])
-    end
+    if state[2] then redis.call('HSET', dead_letter_cause_key(uid), 'lane', state[2]) end
     redis.call('ZADD', dead_letters_key(token), now, uid)
     change_gauge(dead_letter_events_key(), token, #events)
     change_gauge(dead_letter_bytes_key(), token, bytes)

@@ -17,14 +17,6 @@ local function changes_lanes(token, changed)
   return changed.order_key and (tonumber(redis.call('HGET', options_key(token), 'lanes')) or 1) > 1
 end
 
-local MAX_GENERATIONS = 16 -- of one subscriber, of which batches are left
-
--- Whether options may not be set, given by name, since too many changes of the lanes are under way.
-local function waits_for_lanes(token, options)
-  if not (options.lanes or options.order_key) then return false end
-  return #generations().all(token) > MAX_GENERATIONS
-end
-
 -- Notes elsewhere what options that are being set bring about there.
 local function follow_options(token, options)
   if options.keep_age or options.keep_events then
@@ -37,8 +29,8 @@ end
 
 -- Sets options, given by name (JSON, empty for the default). What changes nothing keeps the plan.
 local function put_options(token, options, version)
-  local key, changed, all = options_key(token), {}, nil
-  if options.lanes or options.order_key then all = generations().all(token) end
+  local key, changed, lanes = options_key(token), {}, nil
+  if options.lanes or options.order_key then lanes = subscriber_lanes().count(token) end
   for name, value in pairs(options) do
     local before = redis.call('HGET', key, name) or ''
     if value ~= before then
@@ -50,7 +42,7 @@ local function put_options(token, options, version)
       changed[name] = true
     end
   end
-  if changes_lanes(token, changed) then generations().begin(token, all, version) end
+  if changes_lanes(token, changed) then subscriber_lanes().change(token, lanes, version) end
   if not next(changed) then return end
   follow_options(token, options)
   renew_plan(token, version)

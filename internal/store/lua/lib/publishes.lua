@@ -14,7 +14,7 @@ local function publish_plans(topic, subscribers)
   local of_topic = redis.call('HMGET', plans_key(), history_field(topic), tail_field(topic))
   self.keeps_history = of_topic[1] == '1'
   local channel = of_topic[2]
-  local versions = {} -- of lanes, in the order of the subscribers: false if there is one lane
+  local versions = {} -- of their lanes, in the order of the subscribers: false if there is one lane
   for i = 1, #subscribers, CHUNK do
     local some = { unpack(subscribers, i, math.min(#subscribers, i + CHUNK - 1)) }
     for _, version in ipairs(redis.call('HMGET', plans_key(), unpack(some))) do
@@ -45,23 +45,19 @@ local function publish_plans(topic, subscribers)
   end
 
   -- The events of a lane, the first of which stands at an index of a list of them.
-  local function new_lane(token, version, digit)
+  local function new_lane(token, digit)
     local number = string.find(UID_DIGITS, digit, 1, true) - 1
-    local lane = { number = number, events = {}, key = lane_of_generation(token, version, number) }
-    function lane.note(bid)
-      redis.call('HSET', batch_state_key(bid), 'generation', version, 'lane', number)
-    end
-    return lane
+    return { number = number, events = {}, key = lane_of_subscriber(token, number) }
   end
 
   -- Sorts the events, which begin at an argument, into the lanes of a subscriber, in the order of
   -- their first events.
-  local function sort(token, version, digits, first_event)
+  local function sort(token, digits, first_event)
     local lanes, of = {}, {}
     for i = 1, #digits do
       local digit = string.sub(digits, i, i)
       if not of[digit] then
-        of[digit] = new_lane(token, version, digit)
+        of[digit] = new_lane(token, digit)
         table.insert(lanes, of[digit])
       end
       table.insert(of[digit].events, ARGV[first_event + i - 1])
@@ -81,7 +77,7 @@ local function publish_plans(topic, subscribers)
       local known = sent[token] or {}
       if (versions[i] or nil) ~= known.version then return nil end
       if versions[i] then
-        lanes[token] = sort(token, versions[i], known.digits, first_event)
+        lanes[token] = sort(token, known.digits, first_event)
         left = left - 1
       end
     end

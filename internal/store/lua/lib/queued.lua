@@ -1,7 +1,7 @@
 -- What points to batches: how they are added, woken and removed.
 
 -- Wakes the batches of a subscriber whose turn it is, since what they wait for is over.
-local function wake_subscriber(token) generations().wake_all(token, noted_max_in_flight()) end
+local function wake_subscriber(token) subscriber_lanes().wake(token, noted_max_in_flight()) end
 
 -- Counts batches, events and bytes that a subscriber has less: texts of numbers below 0, or of -0.
 -- Returns whether batches are left.
@@ -23,9 +23,10 @@ end
 -- memory.
 local function remove_batch(bid, token, events, max_in_flight, failed, current, bytes)
   bytes = bytes or exact(event_bytes_of(bid))
-  local lane, max, current_set, generation = lane_of_subscriber(token), max_in_flight, nil, nil
-  if state_of(token).plan then
-    lane, max, current_set, generation = generations().lane_of(token, bid, max)
+  local lane, max, current_set = lane_of_subscriber(token), max_in_flight, nil
+  local state = state_of(token)
+  if may_have_lanes(state) then
+    lane, max, current_set = subscriber_lanes().of(token, bid, max)
   end
   redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
   local left = count_batches(token, '-1', '-' .. events, '-' .. bytes)
@@ -33,7 +34,7 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current, 
   if current then redis.pcall('SREM', current_set or current_key(token), bid) end
   if failed then redis.pcall('ZREM', failed_key(token), bid) end
   leave_lane(lane, 'main', max, job_of(bid))
-  if generation then generations().count_down(token, generation, not left, max_in_flight) end
+  if state.plan and not left then subscriber_lanes().forget_past(token) end
 end
 
 -- Whether a worker has the job of a batch.
@@ -66,10 +67,7 @@ end
 -- Adds a batch, whose list is there, with a job that is due now. It is not in its lane, which is
 -- the first unless one is given: whichever worker takes it puts it there, behind what waits.
 local function add_batch(bid, token, created, events, lane)
-  local generation = generation_of(token)
-  if generation ~= '' then
-    redis.call('HSET', batch_state_key(bid), 'generation', generation, 'lane', lane or 0)
-  end
+  if lane and lane > 0 then redis.call('HSET', batch_state_key(bid), 'lane', lane) end
   redis.call('ZADD', batches_index_key(), created, bid)
   change_gauge(batch_gauge_key(), token, '1')
   change_gauge(event_gauge_key(), token, events)

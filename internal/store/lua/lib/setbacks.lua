@@ -38,11 +38,10 @@ local function setbacks()
   -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. They do so
   -- one at a time, so that the others of their subscriber wait for one of them at most; and one now
   -- and then, so that these seldom wait: those refused least often first. But one that is bisected
-  -- goes on, as others are in it. One that waits for older lanes keeps none of these from being
-  -- retried.
+  -- goes on, as others are in it.
   function self.retry_at(entry, token, plan)
-    local bid, failed, waits = entry.arg, failed_key(token), plan and plan.waits
-    if not waits and redis.call('ZSCORE', generations().lane_of(token, bid), entry.job) then
+    local bid, failed, max = entry.arg, failed_key(token), tonumber(entry.settings[1])
+    if redis.call('ZSCORE', (subscriber_lanes().of(token, bid, max)), entry.job) then
       return nil -- it was chosen, or keeps its turn
     end
     local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
@@ -50,8 +49,8 @@ local function setbacks()
     local refused = redis.call('ZCARD', failed) - first
     local every = math.min(RETRY_EVERY, math.max(MIN_RETRY_EVERY, math.floor(ROUND / refused)))
     local behind = every * (1 + redis.call('ZRANK', failed, bid) - first) -- those before it
-    local lane = retried and generations().lane_of(token, retried)
-    if waits or (lane and redis.call('ZSCORE', lane, job_of(retried))) then
+    local lane = retried and subscriber_lanes().of(token, retried, max)
+    if lane and redis.call('ZSCORE', lane, job_of(retried)) then
       return entry.now + math.max(math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures), behind)
     end
     local last = redis.call('HGET', delivery_key(token), 'retried_at')
@@ -176,7 +175,7 @@ local function setbacks()
     local token = entry.result[6]
     if not token then return end
     local max_in_flight = tonumber(entry.settings[1])
-    local lane, max = generations().lane_of(holder_of(token), entry.arg, max_in_flight)
+    local lane, max = subscriber_lanes().of(holder_of(token), entry.arg, max_in_flight)
     leave_lane(lane, entry.queue, max, entry.job)
   end
 

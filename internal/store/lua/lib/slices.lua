@@ -23,27 +23,21 @@ local function slices()
   local REMOVED = '\0removed' -- in the place of an event that leaves its batch
 
   -- What taking a batch goes by: its lane, if one of that may be in flight; the set where it stands
-  -- while it takes in events; whether it waits for those of earlier lanes; and what else the
-  -- options and its state say.
+  -- while it takes in events; and what else the options and its state say.
   function self.plan(token, bid)
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
-      'max_requests_per_minute', 'max_events_per_minute', 'generation', 'older', 'keep_age')
+      'max_requests_per_minute', 'max_events_per_minute', 'keep_age', 'lanes', 'generation',
+      'older')
     local batch = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect',
-      'test', 'webhook_id', 'replay', 'gap')
-    local strict = options[1] == 'true'
-    local lane, current_set, waits = nil, current_key(token), false
-    if strict then lane = lane_of_subscriber(token) end
-    if options[5] or options[6] then
-      local made = generations()
-      local found, _, current, generation = made.lane_of(token, bid, 1, { options[5], options[6] })
-      if generation ~= '' then lane, current_set = found, current end
-      waits = made.waits(options[6], generation)
-    end
+      'test', 'webhook_id', 'replay', 'gap', 'lane')
+    if options[7] or options[8] then subscriber_lanes().adopt(token) end
+    local strict, number, lane = options[1] == 'true', tonumber(batch[8]) or 0, nil
+    if strict or options[6] or number > 0 then lane = lane_of_subscriber(token, number) end
     return {
-      lane = lane, current_set = current_set, waits = waits, strict = strict,
+      lane = lane, current_set = current_of_lane_key(token, number), strict = strict,
       max_bytes = tonumber(options[2]),
       requests = tonumber(options[3]), events = tonumber(options[4]),
-      keep_age = tonumber(options[7]), suspect = tonumber(batch[3]) or 0, test = batch[4] == '1',
+      keep_age = tonumber(options[5]), suspect = tonumber(batch[3]) or 0, test = batch[4] == '1',
       gap = batch[7] == '1', batch = batch,
     }
   end

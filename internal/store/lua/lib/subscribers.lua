@@ -7,20 +7,17 @@ local function remove_test(token)
   remove_batch_job(bid)
 end
 
--- Removes a subscriber and its subscriptions. Its current batch gets no more events, and comes up
+-- Removes a subscriber and its subscriptions. Its current batches get no more events, and come up
 -- at once, like those whose turn it is; all its batches are dropped as they come up, and its dead
 -- letters by the housekeeping. Its replays go. Returns whether there was such a subscriber.
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
   remove_test(token)
-  for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
-    make_instant('main', job_of(bid))
-  end
-  redis.call('DEL', current_key(token))
+  local lanes = subscriber_lanes()
+  for _, bid in ipairs(lanes.current_batches(token)) do make_instant('main', job_of(bid)) end
+  for lane = 0, lanes.count(token) - 1 do redis.call('DEL', current_of_lane_key(token, lane)) end
   pcall(wake_subscriber, token) -- its throttle is over; a lane of another type stops nothing
-  if #generations().all(token) > 1 or generation_of(token) ~= '' then
-    generations().forget(token, noted_max_in_flight())
-  end
+  redis.call('HDEL', plans_key(), token)
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     redis.call('SREM', topic_subscribers_key(name), token)
   end

@@ -131,9 +131,10 @@ local function fit_current(token, now)
   local limits = redis.call('HMGET', subscriber_key(token), 'timeout', 'max_events')
   local latest = now + (tonumber(limits[1]) or 0)
   local max_events = tonumber(limits[2]) or math.huge
-  for _, bid in ipairs(current_batches(token)) do
+  local lanes = subscriber_lanes()
+  for _, bid in ipairs(lanes.current_batches(token)) do
     local job = job_of(bid)
-    local lane, _, current_set = generations().lane_of(token, bid, 1)
+    local lane, _, current_set = lanes.of(token, bid, 1)
     local waits = redis.call('ZSCORE', lane, job)
     local deadline = tonumber(redis.call('ZSCORE', scheduled_key('main'), job))
     local length = redis.pcall('LLEN', batch_key(bid))
@@ -172,7 +173,6 @@ local function put_subscription(sent, name)
   if refused then return { 0, refused } end
   -- A client whose token is being changed has one subscription, whichever it uses.
   local token = holder_of(sent.token)
-  if waits_for_lanes(token, sent.options) then return { 0, 'lanes change' } end
   local subscribed = read_subscriber(token, sent)
   local former, left = clear_former(token)
   if left then return { 0, left } end

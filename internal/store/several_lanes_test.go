@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,13 +123,13 @@ func indexOf(batches [][]int, first int) int {
 	return -1
 }
 
-// requireNothingQueued requires that nothing is left of batches, lanes and fences.
+// requireNothingQueued requires that nothing is left of batches and of lanes that were there.
 func (f *fixture) requireNothingQueued(t *testing.T) {
 	t.Helper()
 	for _, pattern := range []string{"batch*", "jobs:lane:*"} {
 		assert.Empty(t, f.Redis.Keys(t.Context(), pattern).Val())
 	}
-	assert.Empty(t, f.Redis.HGet(t.Context(), "options:alice--1", "older").Val())
+	assert.Empty(t, f.Redis.HGet(t.Context(), "options:alice--1", "past_lanes").Val())
 	f.RequireSound()
 }
 
@@ -147,14 +148,13 @@ func TestWithoutLanesNothingIsLeftOfThem(t *testing.T) {
 		f.publishKeyed(t, 5, "x", "y", "z")
 		f.RequireSound()
 		var got []int
-		for tasks := f.takeAll(t, "b", 0); len(tasks) > 0; tasks = f.takeAll(t, "b", 3_600_000) {
+		for tasks := f.takeAll(t, "b", 3_600_000); len(tasks) > 0; tasks = f.takeAll(t, "b", 3_600_000) {
 			for _, task := range tasks {
 				got = append(got, storetest.Numbers(t, task)...)
 				require.True(t, f.Complete(task, storetest.Done))
 			}
 		}
-		assert.ElementsMatch(t, []int{2, 3, 4}, got[:3], "first those of the lanes, at once")
-		assert.Equal(t, []int{5, 6, 7}, got[3:])
+		assert.ElementsMatch(t, []int{2, 3, 4, 5, 6, 7}, got)
 		after := rdbtest.Dump(t, f.Redis)
 		for _, changes := range []string{"topic:widgets", "subscriber:alice--1", "workers", "jobs:pending:index:main"} {
 			delete(after, changes)
@@ -164,33 +164,113 @@ func TestWithoutLanesNothingIsLeftOfThem(t *testing.T) {
 	})
 }
 
-func TestAChangeOfLanesKeepsTheOrder(t *testing.T) {
+// requireDelivered delivers all that waits, and requires that those of some numbers come in order.
+func (f *fixture) requireDelivered(t *testing.T, all []int, ordered ...[]int) {
+	t.Helper()
+	var got []int
+	for tasks := f.takeAll(t, "w", 0); len(tasks) > 0; tasks = f.takeAll(t, "w", 0) {
+		f.RequireSound()
+		for _, task := range tasks {
+			got = append(got, storetest.Numbers(t, task)...)
+			require.True(t, f.Complete(task, storetest.Done))
+		}
+	}
+	assert.ElementsMatch(t, all, got)
+	for _, numbers := range ordered {
+		of := slices.DeleteFunc(slices.Clone(got), func(n int) bool { return !slices.Contains(numbers, n) })
+		assert.Equal(t, numbers, of)
+	}
+	f.requireNothingQueued(t)
+}
+
+// TestAChangeOfLanesHoldsForWhatIsPublishedFromThenOn changes lanes while batches of the ones
+// before wait: these stay where they are, and hold nothing up.
+func TestAChangeOfLanesHoldsForWhatIsPublishedFromThenOn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		f.publishKeyed(t, 1, "x", "x")
 		f.setLanes(4)
-		f.publishKeyed(t, 3, "x", "y")
-		f.setLanes(3)
-		f.publishKeyed(t, 5, "x")
-		f.patch(storetest.Alice, map[string]string{"lanes": ""})
-		f.publishKeyed(t, 6, "x")
+		keys := f.keysInLanes(t, 4)
+		f.publishKeyed(t, 1, keys[3], keys[3], keys[2])
+		f.setLanes(2)
 		f.RequireSound()
+		x, y := f.keysInLanes(t, 2)[0], f.keysInLanes(t, 2)[1]
+		f.publishKeyed(t, 11, x, y, x, y)
+		held := f.takeAll(t, "a", 0)
+		assert.ElementsMatch(t, [][]int{{1}, {3}, {11}, {12}}, numbersOf(t, held), "one of each lane, of now and of before")
+		f.RequireSound()
+		for _, task := range held {
+			require.True(t, f.Complete(task, storetest.Done))
+		}
+		f.patch(storetest.Alice, map[string]string{"lanes": ""})
+		f.publishKeyed(t, 21, x, y, x)
+		f.requireDelivered(t, []int{2, 13, 14, 21, 22, 23}, []int{21, 22, 23})
+		assert.Empty(t, f.Redis.Exists(t.Context(), "plans").Val())
+	})
+}
 
-		var got []int
-		for tasks := f.takeAll(t, "w", 0); len(tasks) > 0; tasks = f.takeAll(t, "w", 0) {
-			for _, task := range tasks {
-				got = append(got, storetest.Numbers(t, task)...)
-			}
-			f.RequireSound()
-			for _, task := range tasks {
-				require.True(t, f.Complete(task, storetest.Done))
+// TestAChangeOfLanesKeepsTheOrderIfNothingIsQueued publishes events of one key across changes, each
+// of which comes when all that was published before is done.
+func TestAChangeOfLanesKeepsTheOrderIfNothingIsQueued(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		for i, lanes := range []int{1, 4, 3, 64, 1, 2} {
+			f.setLanes(lanes)
+			first := 1 + 3*i
+			f.publishKeyed(t, first, "x", "x", "x")
+			numbers := []int{first, first + 1, first + 2}
+			f.requireDelivered(t, numbers, numbers)
+		}
+	})
+}
+
+// TestLanesThatAreNoMoreAreWoken pauses a subscriber that had more lanes: as it goes on, so do all.
+func TestLanesThatAreNoMoreAreWoken(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.setLanes(3)
+		keys := f.keysInLanes(t, 3)
+		f.publishKeyed(t, 1, keys[0], keys[1], keys[2])
+		f.patch(storetest.Alice, map[string]string{"lanes": ""})
+		require.NoError(t, f.Pause(t.Context(), storetest.Alice, bus.Forever))
+		require.Empty(t, f.takeAll(t, "a", 0))
+		require.NoError(t, f.Resume(t.Context(), storetest.Alice))
+		f.requireDelivered(t, []int{1, 2, 3})
+	})
+}
+
+// TestLanesOfAnEarlierReleaseAreTakenOver has the queue of a subscriber stand in lanes that were
+// named by generations, with a batch that waits for those of before: all are delivered, in order
+// within each lane, and what is published meanwhile comes behind them.
+func TestLanesOfAnEarlierReleaseAreTakenOver(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.setLanes(2)
+		keys := f.keysInLanes(t, 2)
+		f.publishKeyed(t, 1, keys[1], keys[1], keys[0], keys[1])
+		held := f.takeAll(t, "a", 0) // all stand in their lanes
+		require.Len(t, held, 2)
+		const first, second = "jobs:lane:batch:alice--1", "jobs:lane:batch:alice--1/1"
+		require.NoError(t, f.Redis.Rename(ctx, second, "jobs:lane:batch:alice--1/before--/4").Err())
+		require.NoError(t, f.Redis.Rename(ctx, first, "jobs:lane:batch:alice--1/version1/0").Err())
+		for _, bid := range f.Redis.ZRange(ctx, "batches:index", 0, -1).Val() {
+			if f.Redis.HGet(ctx, "batches:state:"+bid, "lane").Val() == "1" {
+				f.Redis.HSet(ctx, "batches:state:"+bid, "generation", "before--", "lane", 4)
+			} else {
+				f.Redis.HSet(ctx, "batches:state:"+bid, "generation", "version1", "lane", 0)
 			}
 		}
-		assert.Equal(t, []int{1, 2}, got[:2])
-		assert.ElementsMatch(t, []int{3, 4}, got[2:4])
-		assert.Equal(t, []int{5, 6}, got[4:])
-		f.requireNothingQueued(t)
+		f.Redis.HSet(ctx, "options:alice--1", "generation", "version1", "older", "/1/0 before--/5/3", "passing", "7")
+		f.publishKeyed(t, 5, keys[0])
+		for _, task := range held { // their worker has died
+			f.Redis.Del(ctx, "jobs:pending:main:"+string(task.Worker))
+			f.Redis.LPush(ctx, "jobs:instant:main", storetest.Job(string(task.Delivery.Batch)))
+		}
+		f.requireDelivered(t, []int{1, 2, 3, 4, 5}, []int{1, 2, 4}, []int{3, 5})
+		assert.Equal(t, []any{nil, nil, nil}, f.Redis.HMGet(ctx, "options:alice--1", "generation", "older", "passing").Val())
 	})
 }
 
@@ -200,91 +280,23 @@ func TestABatchThatFailsHoldsALaneOnlyIfTheOrderIsStrict(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := newFixture(t, server)
 				f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-				f.publishKeyed(t, 1, "x")
 				f.patch(storetest.Alice, map[string]string{"strict_order": fmt.Sprint(strict)})
 				f.setLanes(2)
 				keys := f.keysInLanes(t, 2)
 				f.publishKeyed(t, 2, keys[0], keys[1], keys[0])
 
 				first := f.takeAll(t, "a", 0)
-				require.Equal(t, [][]int{{1}}, numbersOf(t, first), "the change of the lanes waits for it")
-				f.refuse(t, first[0], strict)
-				second := f.takeAll(t, "b", 0)
+				require.ElementsMatch(t, [][]int{{2}, {3}}, numbersOf(t, first))
+				f.refuse(t, first[indexOf(numbersOf(t, first), 2)], strict)
+				second := f.takeAll(t, "b", 60_000)
 				if strict {
-					require.Empty(t, second)
-					second = f.takeAll(t, "b", 60_000)
-					require.Equal(t, [][]int{{1}}, numbersOf(t, second))
-					require.True(t, f.Complete(second[0], storetest.Done))
-					second = f.takeAll(t, "c", 60_000)
-				}
-				require.ElementsMatch(t, [][]int{{2}, {3}}, numbersOf(t, second))
-				f.refuse(t, second[indexOf(numbersOf(t, second), 2)], strict)
-				third := f.takeAll(t, "d", 60_000)
-				if strict {
-					require.Equal(t, [][]int{{2}}, numbersOf(t, third), "in the lane's order")
+					require.Equal(t, [][]int{{2}}, numbersOf(t, second), "in the lane's order")
 				} else {
-					require.Contains(t, numbersOf(t, third), []int{4}, "others of the lane pass")
+					require.Contains(t, numbersOf(t, second), []int{4}, "others of the lane pass")
 				}
 			})
 		})
 	}
-}
-
-// TestABatchThatHasFailedDoesNotHoldUpAChangeOfLanes fails a batch before the lanes change: it has
-// left its lane, and comes up again long after.
-func TestABatchThatHasFailedDoesNotHoldUpAChangeOfLanes(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
-		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		f.publishKeyed(t, 1, "x")
-		f.refuse(t, f.Take("w1", 0), false)
-		f.setLanes(4)
-		f.RequireSound()
-		f.publishKeyed(t, 2, "x")
-		require.Equal(t, [][]int{{2}}, numbersOf(t, f.takeAll(t, "a", 0)))
-		f.setLanes(3)
-		f.publishKeyed(t, 3, "x")
-		require.Empty(t, f.takeAll(t, "b", 0), "one is in flight")
-		f.RequireSound()
-	})
-}
-
-// TestManyFailedBatchesDoNotHoldUpAChangeOfLanes has more of them than one step looks at.
-func TestManyFailedBatchesDoNotHoldUpAChangeOfLanes(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		const failed = 300
-		f := newFixture(t, server)
-		f.refuseFirst(failed, 60_000)
-		waiting := func() []any {
-			return f.Redis.HMGet(t.Context(), "options:alice--1", "older", "passing").Val()
-		}
-		f.setLanes(4)
-		assert.NotContains(t, waiting(), nil, "one step does not look at all of them")
-		f.publishKeyed(t, 1000, f.keysInLanes(t, 2)...)
-		var got []*storetest.Task
-		for steps := 0; len(got) == 0 && steps < 10; steps++ {
-			got = f.takeAll(t, "a", 1)
-		}
-		assert.ElementsMatch(t, [][]int{{1000}, {1001}}, numbersOf(t, got))
-		assert.Equal(t, []any{nil, nil}, waiting())
-		f.RequireSound()
-
-		// The change waits for those that are in flight; what waits for it has been looked at before.
-		f.setLanes(2)
-		f.publishKeyed(t, 2000, f.keysInLanes(t, 2)...)
-		for range 10 {
-			require.Empty(t, f.takeAll(t, "b", 1))
-		}
-		left := waiting()
-		assert.Regexp(t, "^[^ ]+/4/2$", left[0])
-		assert.Nil(t, left[1])
-		f.setLanes(3)
-		for range 10 {
-			require.Empty(t, f.takeAll(t, "b", 1), "nothing new was published")
-		}
-		assert.Nil(t, waiting()[1])
-		f.RequireSound()
-	})
 }
 
 func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
@@ -315,63 +327,6 @@ func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
 		require.Empty(t, f.takeAll(t, "c", 600_000))
 		f.requireNothingQueued(t)
 		assert.Empty(t, f.Redis.Exists(t.Context(), "plans", "options:alice--2").Val())
-	})
-}
-
-// TestLanesAreMergedAtOnce removes a subscriber: were its lanes merged one by one, each batch would
-// be moved again for each lane, and 10,000 batches would keep Redis busy for a second.
-func TestLanesAreMergedAtOnce(t *testing.T) {
-	f := newFixture(t, rdbtest.Real(t))
-	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-	f.setLanes(8)
-	keys := f.keysInLanes(t, 8)
-	f.publishKeyed(t, 1, append(keys, keys...)...)
-	require.Len(t, f.takeAll(t, "a", 0), 8)
-	require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
-	require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
-	stats, err := f.Redis.Info(t.Context(), "commandstats").Result()
-	require.NoError(t, err)
-	assert.Contains(t, stats, "cmdstat_zunionstore:calls=1,")
-	f.RequireSound()
-}
-
-func TestTooManyChangesOfLanesAreRefused(t *testing.T) {
-	f := newFixture(t, rdbtest.Embedded(t))
-	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-	var err error
-	for changes := 0; err == nil; changes++ {
-		require.Less(t, changes, 20)
-		f.publishKeyed(t, changes, "x")
-		options := map[string]string{"lanes": fmt.Sprint(changes + 2)}
-		err = f.PatchSubscriber(t.Context(), storetest.Alice, bus.Subscription{Options: options}, storetest.Start)
-	}
-	require.ErrorIs(t, err, bus.ErrLanesChange)
-	f.RequireSound()
-}
-
-// TestRefusedBatchesDoNotWaitForAChangeOfLanes has two refused batches on either side of a change
-// of the lanes: neither holds others up, or keeps the other from being retried.
-func TestRefusedBatchesDoNotWaitForAChangeOfLanes(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
-		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		f.setLanes(2)
-		f.publishKeyed(t, 1, f.keysInLanes(t, 2)...)
-		held := f.takeAll(t, "a", 0)
-		before, behind := indexOf(numbersOf(t, held), 1), indexOf(numbersOf(t, held), 2)
-		f.refuse(t, held[before], false)
-		f.setLanes(3)
-		require.True(t, f.Complete(held[behind], storetest.Result{
-			RetryAt: storetest.After(50_000), Failure: bus.BatchFailure, Slice: &store.SliceResult{},
-		}))
-		f.publishKeyed(t, 3, f.keysInLanes(t, 3)[1])
-		third := f.takeAll(t, "b", 1)
-		require.Equal(t, [][]int{{3}}, numbersOf(t, third))
-		require.True(t, f.Complete(third[0], storetest.Done))
-		second := f.takeAll(t, "c", 50_000)
-		require.Equal(t, [][]int{{2}}, numbersOf(t, second))
-		require.True(t, f.Complete(second[0], storetest.Done))
-		require.Equal(t, [][]int{{1}}, numbersOf(t, f.takeAll(t, "d", 60_000)))
 	})
 }
 
