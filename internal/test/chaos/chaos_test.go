@@ -263,16 +263,20 @@ func (c *chaos) pause(ctx context.Context, random *rand.Rand) {
 	_ = c.meanwhile.Of(token).Pause(ctx, token, time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
 }
 
-// laneChanges is how often lanes change.
-const laneChanges = 500 * time.Millisecond
+// laneChanges is how often lanes change. In between events come in order.
+const laneChanges = 3 * time.Second
 
-// changeLanes gives one of the subscribers that have several lanes another number of them. It is
-// refused while too many changes are under way.
+// changeLanes gives one of the subscribers that have several lanes another number of them.
 func (c *chaos) changeLanes(ctx context.Context, random *rand.Rand) {
 	lanes := map[string]string{"lanes": strconv.Itoa(2 + random.IntN(4))}
 	if random.IntN(5) == 0 {
 		lanes["lanes"] = "" // one, the default
 	}
-	token := tokenOf([]string{laned, strictlyLaned}[random.IntN(2)])
-	_ = c.meanwhile.PatchSubscriber(ctx, token, bus.Subscription{Options: lanes}, time.Now())
+	name, begun := []string{laned, strictlyLaned}[random.IntN(2)], time.Now()
+	err := c.meanwhile.PatchSubscriber(ctx, tokenOf(name), bus.Subscription{Options: lanes}, begun)
+	ended := time.Now()
+	if err != nil { // it may be done all the same, and later
+		ended = ended.Add(5 * time.Second)
+	}
+	c.ledger.changeLanes(name, begun, ended)
 }

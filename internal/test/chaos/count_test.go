@@ -131,7 +131,8 @@ func (c *counting) add(number int, a *attempt) {
 		return
 	}
 	c.outOfOrder++
-	if !c.failed[number] && !c.why.late(c.subscriber, publication, furthest.attempt) {
+	changed := c.ledger.lanesChanged(c.subscriber, publication.sent, furthest.arrived)
+	if !c.failed[number] && !changed && !c.why.late(c.subscriber, publication, furthest.attempt) {
 		c.blame("event %d came at %s, after %d", number, clock(a.arrived), furthest.number)
 	}
 }

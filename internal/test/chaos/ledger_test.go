@@ -14,8 +14,12 @@ type ledger struct {
 	publications map[int]*publication  // by number
 	attempts     map[string][]*attempt // by subscriber or replay, as they were answered
 	refusals     int                   // publishes without an answer, or with 503
+	laneChanges  map[string][]period   // by subscriber
 	complaints   []string
 }
+
+// period is between two moments.
+type period struct{ since, until time.Time }
 
 // publication is one event on its way into the bus. Its publisher sends no other before it is
 // acknowledged, but those of the same request.
@@ -33,7 +37,7 @@ type attempt struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{publications: map[int]*publication{}, attempts: map[string][]*attempt{}}
+	return &ledger{publications: map[int]*publication{}, attempts: map[string][]*attempt{}, laneChanges: map[string][]period{}}
 }
 
 func (l *ledger) publishing(topic string, numbers []int) {
@@ -88,6 +92,19 @@ func (l *ledger) acknowledgedIn(topics ...string) (numbers []int) {
 		}
 	}
 	return numbers
+}
+
+// changeLanes notes that the lanes of a subscriber have changed in a period.
+func (l *ledger) changeLanes(of string, since, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.laneChanges[of] = append(l.laneChanges[of], period{since, until})
+}
+
+// lanesChanged is whether the lanes of a subscriber may have changed in a period: then its events
+// may come in another order. The ledger is locked.
+func (l *ledger) lanesChanged(of string, since, until time.Time) bool {
+	return slices.ContainsFunc(l.laneChanges[of], func(p period) bool { return p.since.Before(until) && p.until.After(since) })
 }
 
 // complain notes what must not happen.
