@@ -27,20 +27,15 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
 // Library is what the scripts that change what is kept need besides the queue's.
-var Library = rdb.Library{rdb.ReadLua(luaFiles, "account")}
+var Library = rdb.Library{rdb.ReadLua(luaFiles, "keys", "account")}
 
 //go:embed lua
 var luaFiles embed.FS
-
-// Keys are the key of accounts in a partition; lua/account.lua says the same to the scripts.
-type Keys struct{ Namespace string }
-
-// Accounts is the hash of accounts.
-func (k Keys) Accounts() string { return k.Namespace + "accounts" }
 
 // The fields of accounts that are not of one client, and what others begin with.
 const (
@@ -101,7 +96,7 @@ type Clients struct {
 // Write stores limits in a partition, and removes those that are not any more. It fails with
 // [bus.ErrUnavailable].
 func (l Limits) Write(ctx context.Context, p *rdb.Partition) error {
-	key, fields := Keys{p.Namespace()}.Accounts(), map[string]string{}
+	key, fields := layout.Keys{Namespace: p.Namespace()}.Accounts(), map[string]string{}
 	set := func(field string, bytes int64) {
 		if bytes > 0 {
 			fields[field] = strconv.FormatInt(bytes, 10)
@@ -169,7 +164,7 @@ func Read(ctx context.Context, p *rdb.Partition) (Accounts, error) {
 
 // readFields returns the fields of accounts, none if these are damaged.
 func readFields(ctx context.Context, p *rdb.Partition) (map[string]string, error) {
-	fields, err := p.HGetAll(ctx, Keys{p.Namespace()}.Accounts()).Result()
+	fields, err := p.HGetAll(ctx, layout.Keys{Namespace: p.Namespace()}.Accounts()).Result()
 	if rdb.IsWrongType(err) {
 		err = nil
 	}

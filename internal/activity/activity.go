@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -41,12 +42,6 @@ type Change struct {
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
-// Keys is the key of the changes, under a namespace. It is not of the founding layout.
-type Keys struct{ Namespace string }
-
-// Changes is a list of the last changes as JSON, the latest first.
-func (k Keys) Changes() string { return k.Namespace + "activity" }
-
 // Log keeps changes. It is safe for concurrent use.
 type Log struct {
 	redis   *rdb.Partition
@@ -57,7 +52,7 @@ type Log struct {
 
 // New makes a log of changes in a partition.
 func New(partition *rdb.Partition, log *slog.Logger) *Log {
-	return &Log{redis: partition, key: Keys{partition.Namespace()}.Changes(), log: log, changes: make(chan Change, waiting)}
+	return &Log{redis: partition, key: layout.Keys{Namespace: partition.Namespace()}.Activity(), log: log, changes: make(chan Change, waiting)}
 }
 
 // Note has a change stored, soon: a request does not wait for that. It cuts long fields.

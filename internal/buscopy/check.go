@@ -8,18 +8,15 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
 	"routemaster/internal/format"
-	"routemaster/internal/machines/engine"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // The keys without a namespace.
 var (
-	keys   = store.Keys{}
-	queues = queue.Keys{}
-	labels = engine.Keys{}
+	keys = layout.Keys{}
 )
 
 // maxShown is how many keys an error shows.
@@ -132,8 +129,8 @@ func (c *copying) nameOf(token string) string {
 func (c *copying) show(key string) string {
 	f, rest := doctor.FamilyOf(key)
 	switch end := strings.LastIndexByte(key, ':'); {
-	case f.Token:
-		return f.Prefix + c.nameOf(doctor.TokenOf(rest))
+	case f.Whose == layout.OfToken:
+		return f.Prefix + c.nameOf(layout.TokenOf(rest))
 	case f.Kind == "" && end >= 0:
 		return key[:end+1] + "…"
 	}
@@ -177,11 +174,11 @@ func (c *copying) requireKnown(ctx context.Context) error {
 }
 
 // isAtHome reports whether a key is in the partition that owns it, as far as the key says it.
-func isAtHome(p *rdb.Partition, f doctor.Family, rest string) bool {
+func isAtHome(p *rdb.Partition, f layout.Family, rest string) bool {
 	if !p.IsOneOfSeveral() {
 		return true
 	}
-	if f.Whose == doctor.First {
+	if f.Whose == layout.First {
 		return p.Number() == 0
 	}
 	name := f.Whose.Name(rest)
@@ -224,12 +221,12 @@ func (c *copying) namesOf(tokens []string) (names []string) {
 }
 
 // requireNothingOnItsWay fails for an outbox. What is in one is numbered by partition.
-func (c *copying) requireNothingOnItsWay(p *rdb.Partition, f doctor.Family, rest string) error {
+func (c *copying) requireNothingOnItsWay(p *rdb.Partition, f layout.Family, rest string) error {
 	const advice = "start a worker on the source, without web, until they are gone, and stop it; or copy to as many partitions"
 	switch {
 	case c.isSame:
 		return nil
-	case f.Prefix == labels.Outbox(""):
+	case f.Prefix == keys.MachineOutbox(""):
 		return fmt.Errorf("moves of the machine %s are still to be published, and are numbered by partition: %s", rest, advice)
 	case f.Prefix == "relay:":
 		return fmt.Errorf("events are on their way from partition %v to partition %s: %s", p.Number(), rest, advice)

@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -34,15 +35,15 @@ var words = map[string]struct{ keys, elements string }{
 	keys.Subscriber(""):       {"subscribers", ""},
 	keys.SubscriberTopics(""): {"", "subscriptions"},
 	keys.Replay(""):           {"replays", ""},
-	work.Type(""):             {"job types", ""},
-	work.Job(""):              {"jobs", ""},
+	keys.JobType(""):          {"job types", ""},
+	keys.Job(""):              {"jobs", ""},
 	"machines:label:":         {"labels, also deleted ones", ""},
 	keys.Topic(""):            {"topics with events", ""},
 	keys.Tokens():             {"", "tokens"},
 	keys.Owners():             {"", "topics owned"},
 	keys.Counters():           {"", "counters"},
 	keys.RunningReplays():     {"", "replays running"},
-	work.Schedules():          {"", "schedules"},
+	keys.Schedules():          {"", "schedules"},
 }
 
 // compare counts what is there on both sides, and has doctor examine both.
@@ -184,24 +185,24 @@ func (c *copying) countKeys(ctx context.Context, p *rdb.Partition, names []strin
 
 // isCounted reports whether there are as many of a key on both sides, if it was copied. Walks, and
 // what is about workers and webhooks, is as often there as there are partitions.
-func (c *copying) isCounted(p *rdb.Partition, key string, f doctor.Family, rest string) bool {
+func (c *copying) isCounted(p *rdb.Partition, key string, f layout.Family, rest string) bool {
 	switch {
 	case key == keys.Topics() || key == keys.Plans():
 		return false
-	case !c.isSame && f.Whose == doctor.Everywhere:
+	case !c.isSame && f.Whose == layout.Everywhere:
 		return key == keys.Tokens() && p.Number() == 0
-	case !c.isSame && f.Whose == doctor.EachEntry && strings.Contains(key, string(bus.QueueMachines)):
+	case !c.isSame && f.Whose == layout.EachEntry && strings.Contains(key, string(bus.QueueMachines)):
 		return false
 	}
 	return c.isCopied(p, f, rest)
 }
 
 // of is what a key counts as, and its elements.
-func (n counts) of(key string, f doctor.Family, rest string) (what, each string) {
+func (n counts) of(key string, f layout.Family, rest string) (what, each string) {
 	family := cmp.Or(f.Prefix, key)
 	w, is := words[family]
 	switch {
-	case f.Prefix == work.Open(""):
+	case f.Prefix == keys.OpenJobs(""):
 		return "", jobsIn + "not ended"
 	case f.Prefix == doctor.ArchivePrefix:
 		return "", jobsIn + rest[strings.LastIndexByte(rest, ':')+1:]

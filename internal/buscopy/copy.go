@@ -1,6 +1,6 @@
 // Package buscopy copies a whole bus from one Redis to another, while none of its processes runs.
 //
-// The source is only read. All that the layout knows is copied: see [doctor.Whose], which says of
+// The source is only read. All that the layout knows is copied: see [layout.Whose], which says of
 // each key where it belongs. Between two buses of as many partitions each key goes where it was.
 // Else it goes to the partition that owns its name, element by element if each has its own; what is
 // about partitions themselves is made anew.
@@ -22,8 +22,8 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // Options say what a copy is from, and to.
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 }
 
 // mark is the key of a partition that says that the target is not complete.
-func mark(p *rdb.Partition) string { return store.Keys{Namespace: p.Namespace()}.Copying() }
+func mark(p *rdb.Partition) string { return layout.Keys{Namespace: p.Namespace()}.Copying() }
 
 // begin marks the target, which must be empty but for what an earlier copy has left, and removes
 // that.
@@ -172,7 +172,7 @@ func (c *copying) overlap() bool {
 
 // stays reports whether a key, without its namespace, is in a target to which nothing was copied.
 func stays(key string) bool {
-	return key == store.Keys{}.Copying() || key == store.Keys{}.Partition()
+	return key == keys.Copying() || key == keys.Partition()
 }
 
 // requireEmpty fails if the target has keys.
@@ -278,8 +278,8 @@ func (c *copying) addWalks(ctx context.Context) error {
 	for _, p := range c.To {
 		err := p.Pipelined(ctx, "add walks", func(pipe rdb.Commands) {
 			for _, entry := range doctor.Sorted(c.walks) {
-				pipe.SAdd(ctx, p.Namespace()+queues.JobsIndex(bus.QueueMachines), entry)
-				pipe.LPush(ctx, p.Namespace()+queues.Instant(bus.QueueMachines), entry)
+				pipe.SAdd(ctx, p.Namespace()+keys.JobsIndex(bus.QueueMachines), entry)
+				pipe.LPush(ctx, p.Namespace()+keys.Instant(bus.QueueMachines), entry)
 			}
 		})
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/buscopy"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -115,7 +116,7 @@ func TestACopyToACluster(t *testing.T) {
 	back := newSide(t, to, to.Open(t), 0)
 	requireCopied(on, back)
 	requireServes(t, on)
-	mark := store.Keys{Namespace: on.partitions[0].Namespace()}.Copying()
+	mark := layout.Keys{Namespace: on.partitions[0].Namespace()}.Copying()
 	require.NoError(t, on.partitions[0].Set(t.Context(), mark, 1, 0).Err())
 	_, err := store.AwaitBus(t.Context(), cluster.Open(t), cluster.Open(t), "", store.Options{}, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, store.ErrCopying)

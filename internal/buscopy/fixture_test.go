@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/buscopy"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
@@ -150,7 +151,7 @@ func (s *side) publish(topic bus.TopicName, first, last int) {
 func (s *side) addLetterAndReplay(token bus.Token) {
 	s.t.Helper()
 	p := s.Of(token).Partition()
-	k, ctx := store.Keys{Namespace: p.Namespace()}, s.t.Context()
+	k, ctx := layout.Keys{Namespace: p.Namespace()}, s.t.Context()
 	letter, packed := storetest.LetterID(1), string(storetest.Packed(s.t, topic(1), 1))
 	replay := bus.ReplayID("AAAABBBBCCCCDDDDEEEE")
 	require.NoError(s.t, p.Pipelined(ctx, "write", func(pipe rdb.Commands) {

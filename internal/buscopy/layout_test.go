@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/wire"
@@ -26,28 +27,29 @@ const (
 )
 
 // sampleRests are what follows the prefixes of families, by whose these are.
-var sampleRests = map[doctor.Whose]string{
-	doctor.OfToken: sampleToken, doctor.OfTopic: sampleTopic, doctor.OfType: sampleType, doctor.OfTypeBefore: sampleType + ":failed",
-	doctor.OfLabel: sampleLabel, doctor.OfBatch: sampleUID, doctor.OfLetter: sampleUID, doctor.OfReplay: sampleUID,
-	doctor.OfJob: sampleUID, doctor.OfData: sampleUID, doctor.EachToken: sampleTopic, doctor.EachType: "shop", doctor.EachLabel: "m:x",
-	doctor.Everywhere: "x/1", doctor.First: "x",
+var sampleRests = map[layout.Whose]string{
+	layout.OfToken: sampleToken, layout.OfTopic: sampleTopic, layout.OfType: sampleType, layout.OfTypeBefore: sampleType + ":failed",
+	layout.OfLabel: sampleLabel, layout.OfBatch: sampleUID, layout.OfLetter: sampleUID, layout.OfReplay: sampleUID,
+	layout.OfJob: sampleUID, layout.OfData: sampleUID, layout.EachToken: sampleTopic, layout.EachType: "shop", layout.EachLabel: "m:x",
+	layout.Everywhere: "x/1", layout.First: "x",
 }
 
 // sampleElements are an element of each key that has one for each owner.
-var sampleElements = map[doctor.Whose]string{
-	doctor.EachToken: sampleToken, doctor.EachTopic: sampleTopic, doctor.EachType: sampleType, doctor.EachBatch: sampleUID,
-	doctor.EachReplay: sampleUID, doctor.EachPlan: "/" + sampleTopic, doctor.EachLabel: "label",
-	doctor.EachEntry: wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{sampleUID}}),
+var sampleElements = map[layout.Whose]string{
+	layout.EachToken: sampleToken, layout.EachTopic: sampleTopic, layout.EachType: sampleType, layout.EachBatch: sampleUID,
+	layout.EachReplay: sampleUID, layout.EachPlan: "/" + sampleTopic, layout.EachLabel: "label",
+	layout.EachEntry: wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{sampleUID}}),
 }
 
 // sampleKeys are a key of each family, and all keys of which there is one, but those that are never
 // copied, or not to other partitions.
-func sampleKeys(t *testing.T) map[string]doctor.Family {
-	all := map[string]doctor.Family{}
-	for key := range doctor.Singles {
-		all[key], _ = doctor.FamilyOf(key)
-	}
-	for _, f := range doctor.Families {
+func sampleKeys(t *testing.T) map[string]layout.Family {
+	all := map[string]layout.Family{}
+	for _, f := range layout.Families {
+		if f.Single {
+			all[f.Prefix] = f
+			continue
+		}
 		rest := sampleRests[f.Whose]
 		switch f.Prefix {
 		case doctor.LabelsPrefix:
@@ -57,28 +59,28 @@ func sampleKeys(t *testing.T) map[string]doctor.Family {
 		case "relay:", "relayed:":
 			rest = "01"
 		}
-		found, of := doctor.FamilyOf(f.Prefix + rest)
+		found, of := layout.FamilyOf(f.Prefix + rest)
 		require.Equal(t, f.Prefix, found.Prefix, "%s must be a key of %s", rest, f.Prefix)
 		require.Equal(t, rest, of)
 		all[f.Prefix+rest] = f
 	}
-	maps.DeleteFunc(all, func(key string, f doctor.Family) bool {
+	maps.DeleteFunc(all, func(key string, f layout.Family) bool {
 		require.NotZero(t, f.Whose, "%s has no owner", key)
-		return f.Whose >= doctor.Counted
+		return f.Whose >= layout.Counted
 	})
 	return all
 }
 
 // write writes a key with an element, as far as a copy must read it.
-func write(t *testing.T, raw rdb.Commands, key string, f doctor.Family) {
+func write(t *testing.T, raw rdb.Commands, key string, f layout.Family) {
 	t.Helper()
 	ctx, element := t.Context(), cmp.Or(sampleElements[f.Whose], "element")
 	switch {
-	case f.Prefix == "" && f.Whose == doctor.EachReplay:
+	case f.Prefix == "" && f.Whose == layout.EachReplay:
 		element = sampleUID
 	case f.Prefix == "topics:":
 		element = sampleTopic
-	case f.Whose == doctor.OfBatch || f.Whose == doctor.OfLetter && f.Kind == rdb.List:
+	case f.Whose == layout.OfBatch || f.Whose == layout.OfLetter && f.Kind == rdb.List:
 		element = sampleToken
 	}
 	elements := []string{element}
@@ -97,7 +99,7 @@ func write(t *testing.T, raw rdb.Commands, key string, f doctor.Family) {
 		elements = []string{element, "1.5"}
 	}
 	require.NoError(t, rdb.Add(ctx, raw, key, f.Kind, elements).Err(), key)
-	if f.Whose == doctor.OfToken {
+	if f.Whose == layout.OfToken {
 		require.NoError(t, raw.PExpire(ctx, key, time.Hour).Err())
 	}
 }
@@ -138,16 +140,16 @@ func TestEveryKeyOfTheLayoutIsCopied(t *testing.T) {
 }
 
 // belongsTo reports whether a key of the sample must be in a partition.
-func belongsTo(p *rdb.Partition, key string, f doctor.Family) bool {
-	owner := map[doctor.Whose]string{
-		doctor.OfTopic: sampleTopic, doctor.EachTopic: sampleTopic, doctor.EachPlan: sampleTopic,
-		doctor.OfLabel: sampleLabel, doctor.EachLabel: sampleLabel, doctor.EachType: sampleType, doctor.OfType: sampleType,
-		doctor.OfTypeBefore: sampleType, doctor.OfJob: sampleType, doctor.OfData: sampleType,
+func belongsTo(p *rdb.Partition, key string, f layout.Family) bool {
+	owner := map[layout.Whose]string{
+		layout.OfTopic: sampleTopic, layout.EachTopic: sampleTopic, layout.EachPlan: sampleTopic,
+		layout.OfLabel: sampleLabel, layout.EachLabel: sampleLabel, layout.EachType: sampleType, layout.OfType: sampleType,
+		layout.OfTypeBefore: sampleType, layout.OfJob: sampleType, layout.OfData: sampleType,
 	}
 	switch f.Whose {
-	case doctor.Everywhere:
+	case layout.Everywhere:
 		return true
-	case doctor.First:
+	case layout.First:
 		return p.Number() == 0
 	default:
 		isListed := key == "topics" && p.Owns(sampleToken) // with subscribers

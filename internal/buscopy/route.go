@@ -9,7 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
-	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -37,22 +37,20 @@ func said(replies ...rdb.Reply[string]) owner {
 	}}
 }
 
-var work = jobs.Keys{}
-
 // askOwner asks for the owner of a key, given what follows its prefix, or of what has that id.
-func askOwner(ctx context.Context, pipe rdb.Commands, from *rdb.Partition, whose doctor.Whose, rest string) owner {
+func askOwner(ctx context.Context, pipe rdb.Commands, from *rdb.Partition, whose layout.Whose, rest string) owner {
 	ns := from.Namespace()
 	switch whose {
-	case doctor.OfBatch, doctor.EachBatch:
+	case layout.OfBatch, layout.EachBatch:
 		id := bus.BatchID(rest)
 		return said(pipe.LIndex(ctx, ns+keys.Batch(id), 0), pipe.LIndex(ctx, ns+keys.Original(id), 0))
-	case doctor.OfLetter:
+	case layout.OfLetter:
 		return said(pipe.LIndex(ctx, ns+keys.DeadLetter(bus.BatchID(rest)), 0))
-	case doctor.OfReplay, doctor.EachReplay:
+	case layout.OfReplay, layout.EachReplay:
 		return said(pipe.HGet(ctx, ns+keys.Replay(bus.ReplayID(rest)), "token"))
-	case doctor.OfJob:
-		return said(pipe.HGet(ctx, ns+work.Job(jobs.ID(rest)), "type"))
-	case doctor.OfData:
+	case layout.OfJob:
+		return said(pipe.HGet(ctx, ns+keys.Job(rest), "type"))
+	case layout.OfData:
 		return ofData(ctx, pipe, ns, rest)
 	default:
 		return named(whose.Name(rest))
@@ -62,15 +60,15 @@ func askOwner(ctx context.Context, pipe rdb.Commands, from *rdb.Partition, whose
 // ofData asks for the owner of data: a job has its own, or shares it with others of its type.
 func ofData(ctx context.Context, pipe rdb.Commands, ns, id string) owner {
 	if schedule, is := strings.CutPrefix(id, "schedule:"); is {
-		return named(doctor.OfTypeBefore.Name(schedule))
+		return named(layout.OfTypeBefore.Name(schedule))
 	}
-	own, sharing := pipe.HGet(ctx, ns+work.Job(jobs.ID(id)), "type"), pipe.SRandMember(ctx, ns+work.Copies(jobs.ID(id)))
+	own, sharing := pipe.HGet(ctx, ns+keys.Job(id), "type"), pipe.SRandMember(ctx, ns+keys.JobCopies(id))
 	of := said(own)
 	of.more = func(pipe rdb.Commands) owner {
 		if sharing.Val() == "" {
 			return said(own)
 		}
-		return said(pipe.HGet(ctx, ns+work.Job(jobs.ID(sharing.Val())), "type"))
+		return said(pipe.HGet(ctx, ns+keys.Job(sharing.Val()), "type"))
 	}
 	return of
 }
@@ -105,7 +103,7 @@ func (w *writing) refuseTwins(ctx context.Context) error {
 		err := to.Reads(ctx, "look for jobs", func(pipe rdb.Commands) {
 			for i := range w.pending {
 				p := &w.pending[i]
-				if p.f.Prefix != work.Job("") {
+				if p.f.Prefix != keys.Job("") {
 					continue
 				}
 				home, err := w.homeOf(p.owner)
@@ -130,7 +128,7 @@ func (w *writing) refuseTwins(ctx context.Context) error {
 }
 
 // isEach reports whether each element of a key has an owner.
-func isEach(f doctor.Family) bool { return f.Whose >= doctor.EachToken && f.Whose <= doctor.EachLabel }
+func isEach(f layout.Family) bool { return f.Whose >= layout.EachToken && f.Whose <= layout.EachLabel }
 
 // width is how many texts an element is.
 func width(kind rdb.Kind) int {
@@ -143,17 +141,17 @@ func width(kind rdb.Kind) int {
 // ofElement asks for the owner of an element.
 func (w *writing) ofElement(ctx context.Context, pipe rdb.Commands, it *item, element string) owner {
 	switch it.f.Whose {
-	case doctor.EachBatch, doctor.EachReplay:
+	case layout.EachBatch, layout.EachReplay:
 		return askOwner(ctx, pipe, w.from, it.f.Whose, element)
-	case doctor.EachEntry:
+	case layout.EachEntry:
 		return w.ofEntry(ctx, pipe, element)
-	case doctor.EachLabel:
+	case layout.EachLabel:
 		machine := it.rest
 		if it.f.Prefix == doctor.LabelsPrefix { // a machine's name may have a colon, a state's has none
 			machine = machine[:strings.LastIndexByte(machine, ':')]
 		}
 		return named(machine + "/" + element)
-	case doctor.EachPlan:
+	case layout.EachPlan:
 		if strings.HasPrefix(element, "?") { // a watched topic: no process watches it any more
 			return owner{isNot: true}
 		}
@@ -170,9 +168,9 @@ func (w *writing) ofEntry(ctx context.Context, pipe rdb.Commands, entry string) 
 	case err != nil || len(job.Args) == 0:
 		return named("")
 	case job.Name == bus.JobBatch:
-		return askOwner(ctx, pipe, w.from, doctor.OfBatch, job.Args[0])
+		return askOwner(ctx, pipe, w.from, layout.OfBatch, job.Args[0])
 	case job.Name == bus.JobJob:
-		return askOwner(ctx, pipe, w.from, doctor.OfJob, job.Args[0])
+		return askOwner(ctx, pipe, w.from, layout.OfJob, job.Args[0])
 	case job.Name == bus.JobLabel && len(job.Args) == 2:
 		return named(job.Args[0] + "/" + job.Args[1])
 	case job.Name == bus.JobWalk:
@@ -185,7 +183,7 @@ func (w *writing) ofEntry(ctx context.Context, pipe rdb.Commands, entry string) 
 }
 
 // isOfOwnQueue reports whether a key is of a worker that runs housekeeping, or a relay.
-func isOfOwnQueue(f doctor.Family, rest string) bool {
+func isOfOwnQueue(f layout.Family, rest string) bool {
 	queue, _, _ := strings.Cut(rest, ":")
 	return f.Prefix == "jobs:pending:" && slices.Contains([]bus.Queue{bus.QueueAux, bus.QueueRelay}, bus.Queue(queue))
 }
@@ -209,9 +207,9 @@ func (w *writing) route(ctx context.Context, p *part) error {
 		w.put(ctx, int(w.from.Number()), p, p.elements)
 	case isEach(p.f):
 		return w.split(ctx, p)
-	case p.f.Whose == doctor.Everywhere:
+	case p.f.Whose == layout.Everywhere:
 		return w.spread(ctx, p)
-	case p.f.Whose == doctor.First:
+	case p.f.Whose == layout.First:
 		w.put(ctx, 0, p, p.elements)
 	default:
 		at, err := w.homeOf(p.owner)

@@ -15,7 +15,7 @@ import (
 // what is about their own parts: that is joined.
 func (w *writing) spread(ctx context.Context, p *part) error {
 	elements := p.elements
-	if p.key == labels.Definitions() {
+	if p.key == keys.Definitions() {
 		elements = without(elements, "preparing")
 	}
 	if p.f.Kind != rdb.Hash {
@@ -53,7 +53,7 @@ func (w *writing) spread(ctx context.Context, p *part) error {
 func (w *writing) there(ctx context.Context, at int, p *part, elements []string) (values map[string]string, ttl int64, err error) {
 	var fields []string
 	for i := 0; i+1 < len(elements); i += 2 {
-		if p.key == labels.Walks() || p.f.Prefix == idempotencyPrefix && elements[i] == idempotencyLife {
+		if p.key == keys.Walks() || p.f.Prefix == idempotencyPrefix && elements[i] == idempotencyLife {
 			fields = append(fields, elements[i])
 		}
 	}
@@ -83,7 +83,7 @@ func (w *writing) there(ctx context.Context, at int, p *part, elements []string)
 
 // join is the value of a field of a key of all partitions that two of the source have.
 func join(p *part, a, b string) (string, error) {
-	if p.key == labels.Walks() {
+	if p.key == keys.Walks() {
 		return earlier(a, b)
 	}
 	return joinLives(a, b)

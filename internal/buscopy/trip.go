@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"routemaster/internal/doctor"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -21,7 +22,7 @@ const (
 // item is a key that is being copied.
 type item struct {
 	key  string // without the namespace
-	f    doctor.Family
+	f    layout.Family
 	rest string // what follows the family's prefix
 
 	isBegun bool
@@ -70,13 +71,13 @@ func (c *copying) copyKeys(ctx context.Context, from *rdb.Partition, names []str
 }
 
 // isCopied reports whether a key is copied, and not made anew.
-func (c *copying) isCopied(from *rdb.Partition, f doctor.Family, rest string) bool {
+func (c *copying) isCopied(from *rdb.Partition, f layout.Family, rest string) bool {
 	switch {
-	case f.Whose == doctor.Never:
+	case f.Whose == layout.Never:
 		return false
 	case c.isSame:
 		return true
-	case f.Whose == doctor.Own || f.Whose == doctor.Counted:
+	case f.Whose == layout.Own || f.Whose == layout.Counted:
 		return false
 	}
 	return !isOfOwnQueue(f, rest)

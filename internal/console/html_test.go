@@ -14,8 +14,8 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
-	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 	"routemaster/internal/wire"
@@ -65,7 +65,7 @@ func TestAnIDStandsOnceOnThePageOfAQueue(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	p := d.Bus.First().Partition()
 	entry := wire.PackJob(bus.Job{Name: bus.JobAutodrop})
-	require.NoError(t, p.LPush(t.Context(), queue.Keys{Namespace: p.Namespace()}.Instant(bus.QueueAux), entry, entry).Err())
+	require.NoError(t, p.LPush(t.Context(), layout.Keys{Namespace: p.Namespace()}.Instant(bus.QueueAux), entry, entry).Err())
 	body := d.As(webtest.RootKey).Send("work/aux", nil).Body.String()
 	assert.Equal(t, 2, strings.Count(body, "<td>autodrop</td>"))
 	requireClean(t, "work/aux", body, 1)

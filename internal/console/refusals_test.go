@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
@@ -97,7 +98,7 @@ func TestADamagedListOfSessionsIsNamed(t *testing.T) {
 		root, other := d.As(webtest.RootKey), d.As(webtest.RootKey)
 		copied := d.Browser()
 		copied.Cookies["routemaster"] = other.Cookies["routemaster"]
-		key := console.Keys{Namespace: d.First().Partition().Namespace()}.Sessions()
+		key := layout.Keys{Namespace: d.First().Partition().Namespace()}.Sessions()
 		require.NoError(t, redis.Raw.Set(t.Context(), key, "no sorted set", 0).Err())
 		w := d.Browser().Send("login", url.Values{"secret": {webtest.Alice}})
 		assert.Equal(t, http.StatusInternalServerError, w.Code)

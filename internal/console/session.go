@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -36,8 +37,9 @@ var luaFiles embed.FS
 
 // These are described in their headers.
 var (
-	scriptSessionPut = rdb.NewScript(nil, rdb.ReadLua(luaFiles, "session_put"))
-	scriptCodePut    = rdb.NewScript(nil, rdb.ReadLua(luaFiles, "code_put"))
+	library          = rdb.Library{rdb.ReadLua(luaFiles, "keys")}
+	scriptSessionPut = rdb.NewScript(library, rdb.ReadLua(luaFiles, "session_put"))
+	scriptCodePut    = rdb.NewScript(library, rdb.ReadLua(luaFiles, "code_put"))
 )
 
 // ErrNone says that there is no such session, or not any more.
@@ -76,7 +78,7 @@ func (s Session) ends() time.Time { return s.MadeAt.Add(s.TTL()) }
 // Store is where sessions are. It is safe for concurrent use.
 type Store struct {
 	redis   *rdb.Partition
-	keys    Keys
+	keys    layout.Keys
 	rootKey []byte
 	now     func() time.Time
 	recent  *memory
@@ -84,7 +86,7 @@ type Store struct {
 
 // NewSessions returns the sessions in a partition of Redis.
 func NewSessions(redis *rdb.Partition, rootKey string, now func() time.Time) *Store {
-	return &Store{redis, Keys{redis.Namespace()}, []byte(rootKey), now, &memory{now: now}}
+	return &Store{redis, layout.Keys{Namespace: redis.Namespace()}, []byte(rootKey), now, &memory{now: now}}
 }
 
 // Begin begins a session, and returns its cookie. It sets MadeAt by itself.

@@ -50,7 +50,7 @@ func (s *Store) NewCode(ctx context.Context, token bus.Token, person string, loo
 func (s *Store) TakeCode(ctx context.Context, code string) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
-	text, err := s.redis.GetDel(ctx, s.keys.Code(ID(code))).Bytes()
+	text, err := s.redis.GetDel(ctx, s.keys.LoginCode(ID(code))).Bytes()
 	if errors.Is(err, rdb.Nil) || rdb.IsWrongType(err) {
 		return Session{}, ErrNone
 	}
@@ -62,7 +62,7 @@ func (s *Store) TakeCode(ctx context.Context, code string) (Session, error) {
 		return Session{}, ErrNone
 	}
 	// If it stays in the list, it counts as one of the client's for a minute.
-	_ = s.redis.LRem(ctx, s.keys.Codes(ID(string(made.Token))), 1, ID(code)).Err()
+	_ = s.redis.LRem(ctx, s.keys.LoginCodes(ID(string(made.Token))), 1, ID(code)).Err()
 	return made.session(), nil
 }
 

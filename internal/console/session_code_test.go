@@ -13,13 +13,14 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/console"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
 
 func keyOf(p *rdb.Partition, code string) string {
 	sum := sha256.Sum256([]byte(code))
-	return console.Keys{Namespace: p.Namespace()}.Code(hex.EncodeToString(sum[:]))
+	return layout.Keys{Namespace: p.Namespace()}.LoginCode(hex.EncodeToString(sum[:]))
 }
 
 func TestACodeIsGoodOnceForAMinute(t *testing.T) {
@@ -62,24 +63,24 @@ func TestAClientHas20Codes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, p := t.Context(), open(t, redis)
 		s := console.NewSessions(p, rootKey, time.Now)
-		keys := console.Keys{Namespace: p.Namespace()}
+		keys := layout.Keys{Namespace: p.Namespace()}
 		make := func(token bus.Token) string {
 			code, err := s.NewCode(ctx, token, "Ada", false)
 			require.NoError(t, err)
 			return code
 		}
 		ofRoot, ofOther := make(""), make("search--1")
-		require.NoError(t, redis.Raw.Set(ctx, keys.Codes(console.ID(string(client.Token))), "something else", 0).Err())
+		require.NoError(t, redis.Raw.Set(ctx, keys.LoginCodes(console.ID(string(client.Token))), "something else", 0).Err())
 		var own []string
 		for range 300 {
 			own = append(own, make(client.Token))
 		}
-		list := keys.Codes(console.ID(string(client.Token)))
+		list := keys.LoginCodes(console.ID(string(client.Token)))
 		assert.Equal(t, int64(20), redis.Raw.LLen(ctx, list).Val())
 		assert.InDelta(t, time.Minute.Seconds(), redis.Raw.PTTL(ctx, list).Val().Seconds(), 30)
 		left := 0
 		for key := range rdbtest.Dump(t, redis.Raw) {
-			if strings.HasPrefix(key, keys.Code("")) {
+			if strings.HasPrefix(key, keys.LoginCode("")) {
 				left++
 			}
 		}

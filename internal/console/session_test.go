@@ -15,6 +15,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/console"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -43,7 +44,7 @@ func TestASessionIsGoodOnEveryProcessUntilItIsEnded(t *testing.T) {
 		clock := func() time.Time { return now }
 		p := open(t, redis)
 		one, other := console.NewSessions(p, rootKey, clock), console.NewSessions(open(t, redis), rootKey, clock)
-		keys, before := console.Keys{Namespace: p.Namespace()}, rdbtest.Dump(t, redis.Raw)
+		keys, before := layout.Keys{Namespace: p.Namespace()}, rdbtest.Dump(t, redis.Raw)
 		for made, ttl := range map[console.Session]time.Duration{client: 12 * time.Hour, root: 30 * 24 * time.Hour} {
 			cookie, err := one.Begin(ctx, made)
 			require.NoError(t, err)
@@ -75,7 +76,7 @@ func TestASessionIsGoodOnEveryProcessUntilItIsEnded(t *testing.T) {
 func TestWhoWritesToRedisMakesAndChangesNoSession(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	ctx, p := t.Context(), open(t, redis)
-	s, keys := console.NewSessions(p, rootKey, time.Now), console.Keys{Namespace: p.Namespace()}
+	s, keys := console.NewSessions(p, rootKey, time.Now), layout.Keys{Namespace: p.Namespace()}
 	begin := func(made console.Session) (cookie, key string, fields map[string]string) {
 		cookie, err := s.Begin(ctx, made)
 		require.NoError(t, err)
@@ -116,7 +117,7 @@ func TestWhoWritesToRedisMakesAndChangesNoSession(t *testing.T) {
 func TestNoPartOfASessionMovesToAnotherField(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	ctx, p := t.Context(), open(t, redis)
-	s, keys := console.NewSessions(p, rootKey, time.Now), console.Keys{Namespace: p.Namespace()}
+	s, keys := console.NewSessions(p, rootKey, time.Now), layout.Keys{Namespace: p.Namespace()}
 	cookie, err := s.Begin(ctx, client)
 	require.NoError(t, err)
 	id := redis.Raw.ZRange(ctx, keys.Sessions(), 0, -1).Val()[0]
@@ -140,7 +141,7 @@ func TestANewRootKeyEndsAllSessions(t *testing.T) {
 func TestASessionEndsEvenIfRedisKeepsIt(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	ctx, p, now := t.Context(), open(t, redis), time.Now()
-	s, keys := console.NewSessions(p, rootKey, func() time.Time { return now }), console.Keys{Namespace: p.Namespace()}
+	s, keys := console.NewSessions(p, rootKey, func() time.Time { return now }), layout.Keys{Namespace: p.Namespace()}
 	for _, made := range []console.Session{client, root} {
 		begun := now
 		cookie, err := s.Begin(ctx, made)
@@ -160,7 +161,7 @@ func TestASessionEndsEvenIfRedisKeepsIt(t *testing.T) {
 func TestTooManySessionsEndTheFirst(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, p := t.Context(), open(t, redis)
-		s, keys := console.NewSessions(p, rootKey, time.Now), console.Keys{Namespace: p.Namespace()}
+		s, keys := console.NewSessions(p, rootKey, time.Now), layout.Keys{Namespace: p.Namespace()}
 		for _, c := range []struct{ others, left int }{{498, 500}, {499, 501}, {500, 502}, {998, 1000}, {999, 1000}, {1005, 1000}} {
 			require.NoError(t, redis.Raw.Del(ctx, keys.Sessions()).Err())
 			first, err := s.Begin(ctx, client)
@@ -186,7 +187,7 @@ func TestTooManySessionsEndTheFirst(t *testing.T) {
 func TestAClientsSessionsEndNoneButItsOwn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, p, now := t.Context(), open(t, redis), time.Now()
-		s, keys := console.NewSessions(p, rootKey, func() time.Time { return now }), console.Keys{Namespace: p.Namespace()}
+		s, keys := console.NewSessions(p, rootKey, func() time.Time { return now }), layout.Keys{Namespace: p.Namespace()}
 		found := func(cookie string) bool {
 			_, err := s.Find(ctx, cookie)
 			return err == nil

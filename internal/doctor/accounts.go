@@ -17,21 +17,18 @@ import (
 )
 
 // accountsKey is without a namespace, as findings show it.
-var accountsKey = account.Keys{}.Accounts()
+var accountsKey = keys.Accounts()
 
 // accountExam examines accounts. Its keys have the namespace.
 type accountExam struct {
 	*Examination
-	key    string
-	work   jobs.Keys
-	labels engine.Keys
+	key string
 	// off is by how much types keep more than they have said.
 	off map[string]int64
 }
 
 func newAccountExam(e *Examination) accountExam {
-	ns := e.Keys.Namespace
-	return accountExam{e, account.Keys{Namespace: ns}.Accounts(), jobs.Keys{Namespace: ns}, engine.Keys{Namespace: ns}, map[string]int64{}}
+	return accountExam{e, e.Keys.Accounts(), map[string]int64{}}
 }
 
 // findAccounts looks for labels that are in no account, as they were made before there were
@@ -43,7 +40,7 @@ func findAccounts(e *Examination) {
 			continue
 		}
 		machine, name, _ := strings.Cut(id, "/")
-		record := x.labels.Label(machines.Name(machine), machines.LabelName(name))
+		record := x.Keys.Label(machines.Name(machine), machines.LabelName(name))
 		e.Add(record, "is in nobody's account", "put in that of the machines", []Check{
 			Is(label.State, "HGET", record, "state"), Is("", "HGET", record, "by"),
 		}, Command{"HSET", record, "by", string(machines.DefaultPublisher)})
@@ -55,7 +52,7 @@ func checkAccounts(ctx context.Context, e *Examination) error {
 	x := newAccountExam(e)
 	show := func(name string) string { return "what the job type " + name + " keeps" }
 	if err := e.UntilSteady(ctx, show, x.doubtfulTypes(), func(name string) (bool, error) {
-		return x.checkType(ctx, jobs.TypeName(name))
+		return x.checkType(ctx, name)
 	}); err != nil {
 		return err
 	}
@@ -90,12 +87,12 @@ func (x accountExam) doubtfulTypes() (doubtful []string) {
 	kept, counted := map[string]int64{}, map[string]bool{}
 	for id, r := range x.Records {
 		kept[r.Type] += jobs.JobBytes + r.Noted
-		if at := work.Data(jobs.ID(cmp.Or(r.Shared, id))); !counted[at] {
+		if at := keys.JobData(string(jobs.ID(cmp.Or(r.Shared, id)))); !counted[at] {
 			counted[at] = true
 			kept[r.Type] += x.Sizes[at]
 		}
 	}
-	for name, fields := range x.Each(work.Type("")) {
+	for name, fields := range x.Each(keys.JobType("")) {
 		must := jobs.TypeBytes + rdb.Integer(fields["schedule_data"], 0) + kept[name]
 		if fields["kept"] != Figure(must) {
 			doubtful = append(doubtful, name)
@@ -108,7 +105,7 @@ func (x accountExam) doubtfulTypes() (doubtful []string) {
 // fit reports whether the accounts fit to what the scan saw.
 func (x accountExam) fit() bool {
 	must := map[bus.ClientName]int64{}
-	for name, fields := range x.Each(work.Type("")) {
+	for name, fields := range x.Each(keys.JobType("")) {
 		must[ownerOf(fields["owner"])] += rdb.Integer(fields["kept"], 0) + x.off[name]
 	}
 	for id, label := range x.Labels {
@@ -150,8 +147,8 @@ func addExpiring(accounts map[string]string, sums map[bus.ClientName]int64) {
 // checkType counts what a type keeps. As each job that comes has a higher place, which is the clock
 // of the type, nothing has changed if both are what they were, and its lists as long: jobs that are
 // removed make no difference to what a type says that keeps nothing.
-func (x accountExam) checkType(ctx context.Context, name jobs.TypeName) (done bool, err error) {
-	hash := x.work.Type(name)
+func (x accountExam) checkType(ctx context.Context, name string) (done bool, err error) {
+	hash := x.Keys.JobType(name)
 	before, err := x.Redis.HMGet(ctx, hash, "strategy", "kept", "clock", "revision", "owner").Result()
 	if err != nil || before[0] == nil {
 		return true, ignored(err)
@@ -189,10 +186,10 @@ func ignored(err error) error {
 
 // sizeOfJobs counts the jobs of a type, with their data. It also returns the checks that none was
 // removed since.
-func (x accountExam) sizeOfJobs(ctx context.Context, name jobs.TypeName) (bytes int64, unchanged []Check, err error) {
-	lists := []string{x.work.Open(name)}
+func (x accountExam) sizeOfJobs(ctx context.Context, name string) (bytes int64, unchanged []Check, err error) {
+	lists := []string{x.Keys.OpenJobs(name)}
 	for _, status := range jobs.Archived {
-		lists = append(lists, x.work.Archive(name, status))
+		lists = append(lists, x.Keys.ArchivedJobs(name, string(status)))
 	}
 	all, counted := map[string]bool{}, map[string]bool{}
 	for _, list := range lists {
@@ -207,7 +204,7 @@ func (x accountExam) sizeOfJobs(ctx context.Context, name jobs.TypeName) (bytes 
 		records := make([]rdb.Reply[[]any], len(ids))
 		if err := x.Redis.Reads(ctx, "count jobs", func(pipe rdb.Commands) {
 			for i, id := range ids {
-				records[i] = pipe.HMGet(ctx, x.work.Job(jobs.ID(id)), "type", "data", "noted")
+				records[i] = pipe.HMGet(ctx, x.Keys.Job(id), "type", "data", "noted")
 			}
 		}); err != nil {
 			return 0, nil, err
@@ -222,7 +219,7 @@ func (x accountExam) sizeOfJobs(ctx context.Context, name jobs.TypeName) (bytes 
 				bytes += jobs.JobBytes + rdb.Integer(rdb.Text(r[2]), 0)
 				if at := cmp.Or(rdb.Text(r[1]), id); !counted[at] {
 					counted[at] = true
-					data = append(data, pipe.StrLen(ctx, x.work.Data(jobs.ID(at))))
+					data = append(data, pipe.StrLen(ctx, x.Keys.JobData(at)))
 				}
 			}
 		}); err != nil {
@@ -276,7 +273,7 @@ func (x accountExam) checkAll(ctx context.Context) (done bool, err error) {
 // sumTypes adds what types keep to what their owners do: what they say, which is set right by now
 // if that was asked for.
 func (x accountExam) sumTypes(ctx context.Context, sums map[bus.ClientName]int64) error {
-	names, err := x.Redis.SMembers(ctx, x.work.Types()).Result()
+	names, err := x.Redis.SMembers(ctx, x.Keys.JobTypes()).Result()
 	if err != nil {
 		return ignored(err)
 	}
@@ -284,7 +281,7 @@ func (x accountExam) sumTypes(ctx context.Context, sums map[bus.ClientName]int64
 		found := make([]rdb.Reply[[]any], len(some))
 		if err := x.Redis.Reads(ctx, "sum up accounts", func(pipe rdb.Commands) {
 			for i, name := range some {
-				found[i] = pipe.HMGet(ctx, x.work.Type(jobs.TypeName(name)), "owner", "kept")
+				found[i] = pipe.HMGet(ctx, x.Keys.JobType(name), "owner", "kept")
 			}
 		}); err != nil {
 			return err
@@ -305,7 +302,7 @@ func (x accountExam) sumTypes(ctx context.Context, sums map[bus.ClientName]int64
 
 // sumLabels adds the labels that clients have made.
 func (x accountExam) sumLabels(ctx context.Context, sums map[bus.ClientName]int64) error {
-	prefix := x.labels.Names("")
+	prefix := x.Keys.LabelNames("")
 	var lists []string
 	if err := x.Redis.EachKey(ctx, prefix+"*", func(page []string) error { lists = append(lists, page...); return nil }); err != nil {
 		return err
@@ -334,8 +331,8 @@ func (x accountExam) sumSome(ctx context.Context, machine machines.Name, names [
 	err := x.Redis.Reads(ctx, "sum up accounts", func(pipe rdb.Commands) {
 		for i, name := range names {
 			label := machines.LabelName(name)
-			records[i] = pipe.HMGet(ctx, x.labels.Label(machine, label), "state", "by", "moves")
-			metadata[i] = pipe.StrLen(ctx, x.labels.Metadata(machine, label))
+			records[i] = pipe.HMGet(ctx, x.Keys.Label(machine, label), "state", "by", "moves")
+			metadata[i] = pipe.StrLen(ctx, x.Keys.LabelMetadata(machine, label))
 		}
 	})
 	for i := range names {

@@ -97,7 +97,7 @@ func (l look) findGone() {
 	case l.deep:
 		l.Add(job, problem+", deep in a long queue: it is dropped as it comes up", "", checks)
 	case l.Listed || l.States() > 0:
-		checks = append(checks, Is(l.Listed, "SISMEMBER", l.Jobs.JobsIndex(l.q), l.packed),
+		checks = append(checks, Is(l.Listed, "SISMEMBER", l.Keys.JobsIndex(l.q), l.packed),
 			Is(0, "HOLDERS", string(l.q), l.packed))
 		l.Add(job, problem, "removed", checks, l.removal()...)
 	}
@@ -105,21 +105,21 @@ func (l look) findGone() {
 
 // findJob looks at where a job is, which has its batch if it delivers one.
 func (l look) findJob() {
-	job, index := ShowJob(l.packed), l.Jobs.JobsIndex(l.q)
+	job, index := ShowJob(l.packed), l.Keys.JobsIndex(l.q)
 	add := Command{"SADD", index, l.packed}
 	if l.States() == 0 {
-		give := Command{"LPUSH", l.Jobs.Instant(l.q), l.packed}
+		give := Command{"LPUSH", l.Keys.Instant(l.q), l.packed}
 		if batch := l.Keys.Batch(bus.BatchID(l.bid)); l.bid != "" {
 			l.Add(batch, "has no job", "given one, to be run now",
 				append(l.absent(), Is(1, "EXISTS", batch)), add, give)
 		} else {
-			l.Add(job, "is in "+queues.JobsIndex(l.q)+", but in no state", "made instant",
+			l.Add(job, "is in "+keys.JobsIndex(l.q)+", but in no state", "made instant",
 				append(l.absent(), Is(1, "SISMEMBER", index, l.packed)), add, give)
 		}
 		return
 	}
 	if !l.Listed {
-		l.Add(job, "is not in "+queues.JobsIndex(l.q), "added there",
+		l.Add(job, "is not in "+keys.JobsIndex(l.q), "added there",
 			append(l.present(), Is(0, "SISMEMBER", index, l.packed)), add)
 	}
 	if l.States() > 1 && l.deep {
@@ -145,12 +145,12 @@ func (l look) holders() map[string]int {
 
 // present checks that the job is in every place where it was seen.
 func (l look) present() (checks []Check) {
-	instant := l.Jobs.Instant(l.q)
+	instant := l.Keys.Instant(l.q)
 	if l.Scheduled {
-		checks = append(checks, Not("", "ZSCORE", l.Jobs.Scheduled(l.q), l.packed))
+		checks = append(checks, Not("", "ZSCORE", l.Keys.Scheduled(l.q), l.packed))
 	}
 	for worker, times := range l.holders() {
-		pending := l.Jobs.Pending(l.q, bus.WorkerID(worker))
+		pending := l.Keys.Pending(l.q, bus.WorkerID(worker))
 		checks = append(checks, Not("", "LPOS", pending, l.packed, "RANK", times))
 	}
 	if !l.deep && l.places != nil {
@@ -166,8 +166,8 @@ func (l look) present() (checks []Check) {
 func (l look) absent() []Check {
 	checks := l.Absent(l.q, l.packed, l.head)
 	for worker := range l.Examination.Queues[l.q].Pending {
-		if !l.Has(queues.PendingIndex(l.q), worker) {
-			checks = append(checks, Is("", "LPOS", l.Jobs.Pending(l.q, bus.WorkerID(worker)), l.packed))
+		if !l.Has(keys.PendingIndex(l.q), worker) {
+			checks = append(checks, Is("", "LPOS", l.Keys.Pending(l.q, bus.WorkerID(worker)), l.packed))
 		}
 	}
 	return checks
@@ -175,14 +175,14 @@ func (l look) absent() []Check {
 
 // removal removes the job, which no worker has.
 func (l look) removal() []Command {
-	return append(l.unqueue(), Command{"SREM", l.Jobs.JobsIndex(l.q), l.packed})
+	return append(l.unqueue(), Command{"SREM", l.Keys.JobsIndex(l.q), l.packed})
 }
 
 // unqueue removes the job from where no worker has it. A long list of instant jobs is not searched.
 func (l look) unqueue() []Command {
-	commands := []Command{{"ZREM", l.Jobs.Scheduled(l.q), l.packed}}
+	commands := []Command{{"ZREM", l.Keys.Scheduled(l.q), l.packed}}
 	if l.places != nil {
-		commands = append(commands, Command{"LREM", l.Jobs.Instant(l.q), 0, l.packed})
+		commands = append(commands, Command{"LREM", l.Keys.Instant(l.q), 0, l.packed})
 	}
 	return commands
 }
@@ -191,10 +191,10 @@ func (l look) unqueue() []Command {
 // another, any worker before the instant jobs, and these before the scheduled ones.
 func (l look) reduction() []Command {
 	commands := l.unqueue()
-	keep := Command{"LPUSH", l.Jobs.Instant(l.q), l.packed}
+	keep := Command{"LPUSH", l.Keys.Instant(l.q), l.packed}
 	runs := false
 	for _, worker := range Sorted(l.holders()) {
-		held, pending := l.Examination.Queues[l.q].Pending[worker], l.Jobs.Pending(l.q, bus.WorkerID(worker))
+		held, pending := l.Examination.Queues[l.q].Pending[worker], l.Keys.Pending(l.q, bus.WorkerID(worker))
 		commands = append(commands, Command{"LREM", pending, 0, l.packed})
 		if !runs {
 			keep, runs = Command{"RPUSH", pending, l.packed}, held[len(held)-1] == l.packed

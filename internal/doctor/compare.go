@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -46,7 +47,7 @@ func (c *Comparison) Add(e *Examination) {
 	for topic, tokens := range e.Each(keys.TopicSubscribers("")) {
 		v.subscribed[topic] = len(tokens) > 0
 	}
-	for topic, numbers := range e.Each(relay.Outboxes("")) {
+	for topic, numbers := range e.Each(keys.Outboxes("")) {
 		v.relayed[topic] = numbers
 	}
 	c.views[e.Redis.Number()] = v
@@ -147,7 +148,7 @@ func (c *Comparison) read(ctx context.Context, p *rdb.Partition, gather func(rdb
 	var open rdb.Reply[int64]
 	err := p.Reads(ctx, "compare", func(pipe rdb.Commands) {
 		gather(pipe)
-		open = pipe.Exists(ctx, p.Namespace()+relay.Partition()) // last, so that the others were read before
+		open = pipe.Exists(ctx, p.Namespace()+keys.Partition()) // last, so that the others were read before
 	})
 	problem := ""
 	switch {
@@ -161,7 +162,7 @@ func (c *Comparison) read(ctx context.Context, p *rdb.Partition, gather func(rdb
 		return nil
 	}
 	delete(c.views, p.Number())
-	c.options.Observe(Finding{Partition: p.NumberIfSeveral(), Key: relay.Partition(), Problem: problem})
+	c.options.Observe(Finding{Partition: p.NumberIfSeveral(), Key: keys.Partition(), Problem: problem})
 	return nil
 }
 
@@ -196,6 +197,6 @@ func (c *Comparison) partition(number rdb.Number) *rdb.Partition {
 }
 
 // keysOf are the keys of the partition of a number.
-func (c *Comparison) keysOf(number rdb.Number) store.Keys {
-	return store.Keys{Namespace: c.partition(number).Namespace()}
+func (c *Comparison) keysOf(number rdb.Number) layout.Keys {
+	return layout.Keys{Namespace: c.partition(number).Namespace()}
 }

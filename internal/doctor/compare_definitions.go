@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines/engine"
 	"routemaster/internal/rdb"
 )
 
 // definitionsKey is the key without a namespace.
-var definitionsKey = engine.Keys{}.Definitions()
+var definitionsKey = keys.Definitions()
 
 // edition is which definitions of state machines a partition has.
 type edition struct{ version, appliedAt rdb.Reply[string] }
@@ -43,7 +44,7 @@ func (*strayDefinitions) key() string { return definitionsKey }
 func (d *strayDefinitions) partitions() [2]rdb.Number { return [2]rdb.Number{0, d.at} }
 
 func (d *strayDefinitions) ask(ctx context.Context, c *Comparison, of rdb.Number, pipe rdb.Commands) {
-	key := engine.Keys{Namespace: c.partition(of).Namespace()}.Definitions()
+	key := layout.Keys{Namespace: c.partition(of).Namespace()}.Definitions()
 	read := edition{pipe.HGet(ctx, key, "version"), pipe.HGet(ctx, key, "applied_at")}
 	if of == 0 {
 		d.first = read

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // strayTopic is a topic whose home does not relay it to a partition with subscribers. One that is
@@ -50,7 +50,7 @@ func (t *strayTopic) ask(ctx context.Context, c *Comparison, of rdb.Number, pipe
 		t.subscribers = pipe.SCard(ctx, c.keysOf(of).TopicSubscribers(t.topic))
 		return
 	}
-	outboxes := store.Keys{Namespace: c.partition(of).Namespace()}.Outboxes(t.topic)
+	outboxes := layout.Keys{Namespace: c.partition(of).Namespace()}.Outboxes(t.topic)
 	t.generation = pipe.HGet(ctx, outboxes, t.at.String())
 	t.listed = pipe.SIsMember(ctx, c.keysOf(of).Topics(), string(t.topic))
 }
@@ -69,7 +69,7 @@ func (t *strayTopic) state() (state string, fits bool) {
 
 // judge has a topic be relayed as by a subscription.
 func (t *strayTopic) judge(ctx context.Context, c *Comparison) (findings []Finding, repair func() error, err error) {
-	home, outboxes := c.partition(t.home).NumberIfSeveral(), relay.Outboxes(t.topic)
+	home, outboxes := c.partition(t.home).NumberIfSeveral(), keys.Outboxes(t.topic)
 	token, gone, err := t.subscriber(ctx, c)
 	if gone || err != nil {
 		return nil, nil, err

@@ -20,16 +20,13 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
-// The keys without a namespace, as findings show them.
-var (
-	keys   = store.Keys{}
-	queues = queue.Keys{}
-)
+// keys are without a namespace, as findings show them.
+var keys = layout.Keys{}
 
 // Stats are the counts of an examination.
 type Stats struct {
@@ -175,7 +172,7 @@ func examine(ctx context.Context, e *Examination) (whole bool, err error) {
 		return false, err
 	}
 	// Without the single keys nothing else can be read.
-	if sound, err := checkTypes(ctx, e, Sorted(Singles)); !sound || err != nil {
+	if sound, err := checkTypes(ctx, e, Sorted(layout.Singles)); !sound || err != nil {
 		return false, err
 	}
 	return true, examineKeys(ctx, e)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -80,8 +81,8 @@ func (e *Examination) Report(key, remedy, format string, args ...any) {
 // Show is a key without its namespace, and with a client's name for its token.
 func (e *Examination) Show(key string) string {
 	key = e.Short(key)
-	if f, of := FamilyOf(key); f.Token {
-		token := TokenOf(of)
+	if f, of := FamilyOf(key); f.Whose == layout.OfToken {
+		token := layout.TokenOf(of)
 		return f.Prefix + e.Name(token) + strings.TrimPrefix(of, token)
 	}
 	for i := range len(key) { // a key that the layout does not know may have a token all the same

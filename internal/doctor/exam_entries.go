@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
 )
 
 // FindMissing looks again for entries that a queue must have, and that were not found where they
@@ -44,22 +43,22 @@ func (e *Examination) FindMissing(
 
 // addMissing adds that something lacks its entry in the index, or all of it.
 func (e *Examination) addMissing(q bus.Queue, entry string, found bool, head, key string, checks []Check) {
-	index := e.Jobs.JobsIndex(q)
+	index := e.Keys.JobsIndex(q)
 	if found {
-		e.Add(key, "is not in "+queue.Keys{}.JobsIndex(q), "added there",
+		e.Add(key, "is not in "+keys.JobsIndex(q), "added there",
 			append(checks, Is(0, "SISMEMBER", index, entry)), Command{"SADD", index, entry})
 		return
 	}
 	e.Add(key, "has no entry in its queue", "given one, to be taken now", append(checks, e.Absent(q, entry, head)...),
-		Command{"SADD", index, entry}, Command{"LPUSH", e.Jobs.Instant(q), entry})
+		Command{"SADD", index, entry}, Command{"LPUSH", e.Keys.Instant(q), entry})
 }
 
 // Absent checks that an entry is nowhere. In the list of instant ones it was looked for, since an
 // entry stood at its head.
 func (e *Examination) Absent(q bus.Queue, entry, head string) []Check {
 	return []Check{
-		Is("", "ZSCORE", e.Jobs.Scheduled(q), entry),
-		Is(0, "CAME_IN", e.Jobs.Instant(q), entry, head, e.MaxSearched),
+		Is("", "ZSCORE", e.Keys.Scheduled(q), entry),
+		Is(0, "CAME_IN", e.Keys.Instant(q), entry, head, e.MaxSearched),
 		Is(0, "HOLDERS", string(q), entry),
 	}
 }

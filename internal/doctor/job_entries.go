@@ -4,13 +4,12 @@ import (
 	"context"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs"
 )
 
 // checkWork looks again at jobs that have not ended, and whose entry was not found where it has to
 // be.
 func checkWork(ctx context.Context, e *Examination) error {
-	x := jobExam{e, jobs.Keys{Namespace: e.Keys.Namespace}}
+	x := jobExam{e}
 	open := func(yield func(string) bool) {
 		for id, r := range e.Records {
 			if isOpen(r) && !yield(EntryOf(id)) {
@@ -20,6 +19,6 @@ func checkWork(ctx context.Context, e *Examination) error {
 	}
 	return e.FindMissing(ctx, bus.QueueJobs, open, func(entry string) (string, []Check) {
 		id := JobIn(bus.QueueJobs, entry)
-		return x.work.Job(jobs.ID(id)), x.unchanged(id)
+		return x.Keys.Job(id), x.unchanged(id)
 	})
 }

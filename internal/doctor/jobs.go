@@ -15,21 +15,20 @@ import (
 // jobExam is that of jobs. Its keys have the namespace.
 type jobExam struct {
 	*Examination
-	work jobs.Keys
 }
 
 // findJobs looks for what does not fit in types, records, lists, lanes and data.
 func findJobs(e *Examination) {
-	x := jobExam{e, jobs.Keys{Namespace: e.Keys.Namespace}}
+	x := jobExam{e}
 	x.findTypes()
 	x.findForeign()
 	for id, record := range e.Records {
 		x.findRecord(id, record)
 	}
-	for name, ids := range e.Each(work.Open("")) {
+	for name, ids := range e.Each(keys.OpenJobs("")) {
 		for id := range ids {
 			record := e.Records[id]
-			x.findListed(x.work.Open(jobs.TypeName(name)), id, record.Type == name && isOpen(record))
+			x.findListed(x.Keys.OpenJobs(name), id, record.Type == name && isOpen(record))
 		}
 	}
 	for of, ids := range e.Each(ArchivePrefix) {
@@ -48,15 +47,15 @@ func findJobs(e *Examination) {
 
 // findCopies looks for jobs in the sets of those that share data whose records do not say so.
 func (x jobExam) findCopies() {
-	for of, ids := range x.Each(work.Copies("")) {
-		copies := x.work.Copies(jobs.ID(of))
-		if _, there := x.Elements[work.Data(jobs.ID(of))]; there && !x.hasJob(of) {
+	for of, ids := range x.Each(keys.JobCopies("")) {
+		copies := x.Keys.JobCopies(of)
+		if _, there := x.Elements[keys.JobData(of)]; there && !x.hasJob(of) {
 			continue // it goes with the data
 		}
 		for id := range ids {
 			if x.Records[id].Shared != of {
 				x.Add(copies, "lists "+jobs.ID(id).String()+", which does not share the data", "removed", []Check{
-					Is(1, "SISMEMBER", copies, id), Not(of, "HGET", x.work.Job(jobs.ID(id)), "data"),
+					Is(1, "SISMEMBER", copies, id), Not(of, "HGET", x.Keys.Job(id), "data"),
 				}, Command{"SREM", copies, id})
 			}
 		}
@@ -65,14 +64,14 @@ func (x jobExam) findCopies() {
 
 // findData looks for data that no job has. A job that begins to share it meanwhile is in its set.
 func (x jobExam) findData() {
-	for id := range x.Each(work.Data("")) {
+	for id := range x.Each(keys.JobData("")) {
 		if x.hasJob(id) {
 			continue
 		}
-		data, copies, job := x.work.Data(jobs.ID(id)), x.work.Copies(jobs.ID(id)), x.work.Job(jobs.ID(id))
+		data, copies, job := x.Keys.JobData(id), x.Keys.JobCopies(id), x.Keys.Job(id)
 		r, there := x.Records[id]
 		checks := []Check{
-			Is(1, "EXISTS", data), Is(len(x.Elements[work.Copies(jobs.ID(id))]), "SCARD", copies),
+			Is(1, "EXISTS", data), Is(len(x.Elements[keys.JobCopies(id)]), "SCARD", copies),
 			Is(r.Shared, "HGET", job, "data"),
 		}
 		if !there {
@@ -87,7 +86,7 @@ func (x jobExam) hasJob(data string) bool {
 	if r, there := x.Records[data]; there && r.Shared == "" {
 		return true
 	}
-	for id := range x.Elements[work.Copies(jobs.ID(data))] {
+	for id := range x.Elements[keys.JobCopies(data)] {
 		if x.Records[id].Shared == data {
 			return true
 		}
@@ -101,52 +100,52 @@ func isOpen(r Record) bool {
 
 // unchanged checks that a job's record says what was read of it; also if there was none.
 func (x jobExam) unchanged(id string) []Check {
-	job, r := x.work.Job(jobs.ID(id)), x.Records[id]
+	job, r := x.Keys.Job(id), x.Records[id]
 	return []Check{Is(r.Type, "HGET", job, "type"), Is(r.Status, "HGET", job, "status")}
 }
 
 func (x jobExam) findTypes() {
-	types, schedules := x.work.Types(), x.work.Schedules()
-	for name := range x.Elements[work.Types()] {
-		if _, there := x.Elements[work.Type(jobs.TypeName(name))]; !there {
+	types, schedules := x.Keys.JobTypes(), x.Keys.Schedules()
+	for name := range x.Elements[keys.JobTypes()] {
+		if _, there := x.Elements[keys.JobType(name)]; !there {
 			x.Add(types, "lists "+name+", which is not there", "removed", []Check{
-				Is(1, "SISMEMBER", types, name), Is(0, "EXISTS", x.work.Type(jobs.TypeName(name))),
+				Is(1, "SISMEMBER", types, name), Is(0, "EXISTS", x.Keys.JobType(name)),
 			}, Command{"SREM", types, name})
 		}
 	}
-	for name, fields := range x.Each(work.Type("")) {
-		hash := x.work.Type(jobs.TypeName(name))
-		if !x.Has(work.Types(), name) {
-			x.Add(hash, "is not in "+work.Types(), "added there",
+	for name, fields := range x.Each(keys.JobType("")) {
+		hash := x.Keys.JobType(name)
+		if !x.Has(keys.JobTypes(), name) {
+			x.Add(hash, "is not in "+keys.JobTypes(), "added there",
 				[]Check{Is(1, "EXISTS", hash), Is(0, "SISMEMBER", types, name)}, Command{"SADD", types, name})
 		}
-		if owner := bus.ClientName(fields["owner"]); owner != "" && !x.Has(work.TypesOf(owner), name) {
-			of := x.work.TypesOf(owner)
-			x.Add(hash, "is not in "+work.TypesOf(owner), "added there", []Check{
+		if owner := bus.ClientName(fields["owner"]); owner != "" && !x.Has(keys.JobTypesOf(owner), name) {
+			of := x.Keys.JobTypesOf(owner)
+			x.Add(hash, "is not in "+keys.JobTypesOf(owner), "added there", []Check{
 				Is(string(owner), "HGET", hash, "owner"), Is(0, "SISMEMBER", of, name),
 			}, Command{"SADD", of, name})
 		}
-		if fields["schedule"] != "" && fields["deleted"] != "1" && !x.Has(work.Schedules(), name) {
-			x.Add(hash, "has a schedule, and is not in "+work.Schedules(), "added there, as of its last change", []Check{
+		if fields["schedule"] != "" && fields["deleted"] != "1" && !x.Has(keys.Schedules(), name) {
+			x.Add(hash, "has a schedule, and is not in "+keys.Schedules(), "added there, as of its last change", []Check{
 				Is(fields["schedule"], "HGET", hash, "schedule"), Not(1, "HGET", hash, "deleted"),
 				Is(0, "HEXISTS", schedules, name),
 			}, Command{"HSET", schedules, name, fields["updated_at"]})
 		}
 	}
-	for owner, names := range x.Each(work.TypesOf("")) {
+	for owner, names := range x.Each(keys.JobTypesOf("")) {
 		for name := range names {
-			if hash := x.work.Type(jobs.TypeName(name)); x.Elements[work.Type(jobs.TypeName(name))]["owner"] != owner {
-				of := x.work.TypesOf(bus.ClientName(owner))
+			if hash := x.Keys.JobType(name); x.Elements[keys.JobType(name)]["owner"] != owner {
+				of := x.Keys.JobTypesOf(bus.ClientName(owner))
 				x.Add(of, "lists "+name+", which is not the client's", "removed", []Check{
 					Is(1, "SISMEMBER", of, name), Not(owner, "HGET", hash, "owner"),
 				}, Command{"SREM", of, name})
 			}
 		}
 	}
-	for name := range x.Elements[work.Schedules()] {
-		if x.Elements[work.Type(jobs.TypeName(name))]["schedule"] == "" {
+	for name := range x.Elements[keys.Schedules()] {
+		if x.Elements[keys.JobType(name)]["schedule"] == "" {
 			x.Add(schedules, "lists "+name+", which has no schedule", "removed", []Check{
-				Is(1, "HEXISTS", schedules, name), Is(0, "HSTRLEN", x.work.Type(jobs.TypeName(name)), "schedule"),
+				Is(1, "HEXISTS", schedules, name), Is(0, "HSTRLEN", x.Keys.JobType(name), "schedule"),
 			}, Command{"HDEL", schedules, name})
 		}
 	}
@@ -158,8 +157,8 @@ func (x jobExam) findForeign() {
 	if !x.Redis.IsOneOfSeveral() {
 		return
 	}
-	for name := range x.Each(work.Type("")) {
-		if hash := x.work.Type(jobs.TypeName(name)); !x.Redis.Owns(name) {
+	for name := range x.Each(keys.JobType("")) {
+		if hash := x.Keys.JobType(name); !x.Redis.Owns(name) {
 			x.Add(hash, "belongs to another partition", "", []Check{Is(1, "EXISTS", hash)})
 		}
 	}
@@ -167,28 +166,28 @@ func (x jobExam) findForeign() {
 
 // findRecord looks at a record: what it says has to be in the lists, and its data there.
 func (x jobExam) findRecord(id string, r Record) {
-	job, name := x.work.Job(jobs.ID(id)), jobs.TypeName(r.Type)
+	job, name := x.Keys.Job(id), r.Type
 	checks := x.unchanged(id)
 	if r.Type == "" || !isOpen(r) && !isArchived(r) {
 		x.Add(job, "does not say what a job's record says", "", checks)
 		return
 	}
-	if _, there := x.Elements[work.Type(name)]; !there {
+	if _, there := x.Elements[keys.JobType(name)]; !there {
 		x.Add(job, "is of the type "+r.Type+", which is not there", "",
-			append(checks, Is(0, "EXISTS", x.work.Type(name))))
+			append(checks, Is(0, "EXISTS", x.Keys.JobType(name))))
 		return
 	}
-	at := jobs.ID(cmp.Or(r.Shared, id))
-	if _, there := x.Elements[work.Data(at)]; !there {
-		x.Add(job, "has no data", "", append(checks, Is(0, "EXISTS", x.work.Data(at))))
+	at := cmp.Or(r.Shared, id)
+	if _, there := x.Elements[keys.JobData(at)]; !there {
+		x.Add(job, "has no data", "", append(checks, Is(0, "EXISTS", x.Keys.JobData(at))))
 	}
-	if copies := x.work.Copies(at); r.Shared != "" && !x.Has(work.Copies(at), id) {
-		x.Add(job, "shares data, and is not in "+work.Copies(at), "added there", append(checks,
+	if copies := x.Keys.JobCopies(at); r.Shared != "" && !x.Has(keys.JobCopies(at), id) {
+		x.Add(job, "shares data, and is not in "+keys.JobCopies(at), "added there", append(checks,
 			Is(r.Shared, "HGET", job, "data"), Is(0, "SISMEMBER", copies, id)), Command{"SADD", copies, id})
 	}
-	list, place := work.Open(name), r.Sequence
+	list, place := keys.OpenJobs(name), r.Sequence
 	if !isOpen(r) {
-		list, place = work.Archive(name, jobs.Status(r.Status)), r.ArchivedAt
+		list, place = keys.ArchivedJobs(name, string(jobs.Status(r.Status))), r.ArchivedAt
 	}
 	if !x.Has(list, id) {
 		x.Add(job, "is not in "+list, "added there",
@@ -208,13 +207,13 @@ const inFlight = 1 << 52
 // findPlace looks at where the entry of a job stands in its lane. One that is in progress must be
 // marked so, and no other one, else the limit of its type is not kept.
 func (x jobExam) findPlace(id string, r Record) {
-	short, entry := queues.Lane(bus.JobJob, r.Type), EntryOf(id)
+	short, entry := keys.Lane(bus.JobJob, r.Type), EntryOf(id)
 	lane, text := x.Full(short), x.Elements[short][entry]
 	said := ""
 	if score, err := strconv.ParseFloat(text, 64); err == nil {
 		said = rdb.FormatScore(score)
 	}
-	marked, job := strings.HasPrefix(said, "-"), x.work.Job(jobs.ID(id))
+	marked, job := strings.HasPrefix(said, "-"), x.Keys.Job(id)
 	checks := append(x.unchanged(id), Is(said, "ZSCORE", lane, entry))
 	if r.Status == string(jobs.InProgress) && !marked {
 		x.Add(job, "is in progress, and does not count against the limit of its type", "counted",
@@ -244,8 +243,8 @@ func (x jobExam) whatIs(id string) string {
 // findLanes looks for what stands in a lane though no job of its type waits or is in progress. The
 // housekeeping wakes the next.
 func (x jobExam) findLanes() {
-	for name, standing := range x.Each(queues.Lane(bus.JobJob, "")) {
-		lane := x.Jobs.Lane(bus.JobJob, name)
+	for name, standing := range x.Each(keys.Lane(bus.JobJob, "")) {
+		lane := x.Keys.Lane(bus.JobJob, name)
 		for entry := range standing {
 			id := JobIn(bus.QueueJobs, entry)
 			r := x.Records[id]
@@ -263,7 +262,7 @@ func (x jobExam) findLanes() {
 
 // findEnded looks for jobs in the index of the queue that have ended, or are not there.
 func (x jobExam) findEnded() {
-	index := x.Jobs.JobsIndex(bus.QueueJobs)
+	index := x.Keys.JobsIndex(bus.QueueJobs)
 	for entry, j := range x.Queues[bus.QueueJobs].Entries {
 		if id := JobIn(bus.QueueJobs, entry); id != "" && j.Listed && !isOpen(x.Records[id]) {
 			x.Add(index, "lists "+jobs.ID(id).String()+", which "+x.whatIs(id), "removed",

@@ -8,7 +8,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/engine"
 	"routemaster/internal/wire"
 )
 
@@ -29,7 +28,7 @@ func placeOf(id string, label Label) place {
 // with those of other queues.
 func checkLabels(ctx context.Context, e *Examination) error {
 	x := newLabelExam(e)
-	definitions, actions := e.Elements[engine.Keys{}.Definitions()], x.actions()
+	definitions, actions := e.Elements[keys.Definitions()], x.actions()
 	required := func(yield func(string) bool) {
 		for id, label := range e.Labels {
 			due := label.Asked || label.Triggered || actions[placeOf(id, label)] && !label.Errored
@@ -50,7 +49,7 @@ func checkLabels(ctx context.Context, e *Examination) error {
 		label := e.Labels[id]
 		checks := append(x.unchanged(id), x.says(id, "asked", label.Asked), x.says(id, "trigger", label.Triggered))
 		if !label.Asked && !label.Triggered {
-			checks = append(checks, Is(definitions["version"], "HGET", x.labels.Definitions(), "version"))
+			checks = append(checks, Is(definitions["version"], "HGET", x.Keys.Definitions(), "version"))
 		}
 		return x.record(id), checks
 	})
@@ -60,7 +59,7 @@ func checkLabels(ctx context.Context, e *Examination) error {
 // nobody can tell what they are.
 func (x labelExam) states() map[place]bool {
 	var outline map[machines.Name]map[machines.StateName]bool
-	text := x.Elements[engine.Keys{}.Definitions()]["outline"]
+	text := x.Elements[keys.Definitions()]["outline"]
 	if err := json.Unmarshal([]byte(text), &outline); err != nil {
 		return nil
 	}
@@ -76,7 +75,7 @@ func (x labelExam) states() map[place]bool {
 // findLost looks for labels in states that are not defined, and that they are not about to leave.
 // No list of the bus shows them.
 func (x labelExam) findLost() {
-	states, definitions := x.states(), x.Elements[engine.Keys{}.Definitions()]
+	states, definitions := x.states(), x.Elements[keys.Definitions()]
 	var moves []machines.StateMove
 	if states == nil || json.Unmarshal([]byte(definitions["moves"]), &moves) != nil {
 		return
@@ -91,7 +90,7 @@ func (x labelExam) findLost() {
 		}
 		problem := fmt.Sprintf("is in %s, which is not defined: apply definitions with ?move=%s.%[1]s:STATE", of.state, of.machine)
 		x.Add(x.record(id), problem, "", append(x.unchanged(id),
-			Is(definitions["version"], "HGET", x.labels.Definitions(), "version")))
+			Is(definitions["version"], "HGET", x.Keys.Definitions(), "version")))
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 
 // findOutboxes looks at the moves that are to be published, and at their numbers.
 func (x labelExam) findOutboxes() {
-	published := engine.Keys{}.Published("")
+	published := keys.MachinePublished("")
 	for machine, outbox := range x.Outboxes {
 		for _, text := range outbox.Next {
-			x.findMove(x.labels.Outbox(machines.Name(machine)), text)
+			x.findMove(x.Keys.MachineOutbox(machines.Name(machine)), text)
 		}
 		if _, noted := x.Elements[published+machine]; !noted {
 			x.findNumbers(machine, nil)
@@ -49,7 +49,7 @@ func shorten(text string) string {
 // one that is being published (last). If count is no number, no label of the machine can move. If
 // it is too small, or last too large, one step may read a whole outbox. Numbers may begin again.
 func (x labelExam) findNumbers(machine string, noted map[string]string) {
-	outbox, published := x.labels.Outbox(machines.Name(machine)), x.labels.Published(machines.Name(machine))
+	outbox, published := x.Keys.MachineOutbox(machines.Name(machine)), x.Keys.MachinePublished(machines.Name(machine))
 	length, said, last := x.Outboxes[machine].Length, noted["count"], noted["last"]
 	count, err := strconv.ParseInt(said, 10, 64)
 	if err != nil || count < length {
@@ -86,13 +86,13 @@ func (x labelExam) checkOutboxes(ctx context.Context) error {
 	}
 	err := x.Redis.Reads(ctx, "read outboxes", func(pipe rdb.Commands) {
 		for machine := range stuck {
-			stuck[machine] = pipe.LIndex(ctx, x.labels.Outbox(machines.Name(machine)), 0)
+			stuck[machine] = pipe.LIndex(ctx, x.Keys.MachineOutbox(machines.Name(machine)), 0)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	index := x.Jobs.JobsIndex(bus.QueueMachines)
+	index := x.Keys.JobsIndex(bus.QueueMachines)
 	if err := x.Redis.EachPage(ctx, index, rdb.Set, 0, func(page []string) error {
 		for _, packed := range page {
 			delete(stuck, OutboxIn(packed))
@@ -113,10 +113,10 @@ func (x labelExam) addStuck(machine, oldest, index string) {
 	if oldest == "" {
 		return // it was emptied
 	}
-	outbox := x.labels.Outbox(machines.Name(machine))
-	count := rdb.Integer(x.Elements[engine.Keys{}.Published(machines.Name(machine))]["count"], 0)
+	outbox := x.Keys.MachineOutbox(machines.Name(machine))
+	count := rdb.Integer(x.Elements[keys.MachinePublished(machines.Name(machine))]["count"], 0)
 	entry := wire.PackJob(bus.Job{Name: bus.JobMoves, Args: []string{machine, strconv.FormatInt(count, 10)}})
 	x.Add(outbox, "has no entry in its queue", "given one, to be taken now",
 		[]Check{Is(oldest, "LINDEX", outbox, 0), Is(0, "SISMEMBER", index, entry)},
-		Command{"SADD", index, entry}, Command{"LPUSH", x.Jobs.Instant(bus.QueueMachines), entry})
+		Command{"SADD", index, entry}, Command{"LPUSH", x.Keys.Instant(bus.QueueMachines), entry})
 }

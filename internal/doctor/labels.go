@@ -4,18 +4,16 @@ import (
 	"strings"
 
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/engine"
 )
 
 // labelExam is that of labels. Its keys have the namespace. Labels are named by their id: the
 // machine, a slash and the name.
 type labelExam struct {
 	*Examination
-	labels engine.Keys
 }
 
 func newLabelExam(e *Examination) labelExam {
-	return labelExam{e, engine.Keys{Namespace: e.Keys.Namespace}}
+	return labelExam{e}
 }
 
 // findLabels looks for what does not fit in records, lists, metadata and histories.
@@ -33,19 +31,19 @@ func findLabels(e *Examination) {
 			x.findListed(e.Full(LabelsPrefix+of), machine, name, !label.Deleted && label.State == state, whatIs(label))
 		}
 	}
-	for machine, names := range e.Each(engine.Keys{}.Names("")) {
+	for machine, names := range e.Each(keys.LabelNames("")) {
 		for name := range names {
 			label := e.Labels[machine+"/"+name]
-			x.findListed(x.labels.Names(machines.Name(machine)), machine, name, label.There && !label.Deleted, whatIs(label))
+			x.findListed(x.Keys.LabelNames(machines.Name(machine)), machine, name, label.There && !label.Deleted, whatIs(label))
 		}
 	}
-	for machine, names := range e.Each(engine.Keys{}.Errored("")) {
+	for machine, names := range e.Each(keys.ErroredLabels("")) {
 		for name := range names {
 			label, what := e.Labels[machine+"/"+name], "is not errored"
 			if !label.There || label.Deleted {
 				what = whatIs(label)
 			}
-			x.findListed(x.labels.Errored(machines.Name(machine)), machine, name, isErrored(label), what)
+			x.findListed(x.Keys.ErroredLabels(machines.Name(machine)), machine, name, isErrored(label), what)
 		}
 	}
 	x.findLost()
@@ -69,7 +67,7 @@ func whatIs(label Label) string {
 // record is the key of a label's record.
 func (x labelExam) record(id string) string {
 	machine, name, _ := strings.Cut(id, "/")
-	return x.labels.Label(machines.Name(machine), machines.LabelName(name))
+	return x.Keys.Label(machines.Name(machine), machines.LabelName(name))
 }
 
 // unchanged checks that a label's record says what was read of it; also if there was none.
@@ -104,10 +102,10 @@ func (x labelExam) findRecord(id string, label Label) {
 		return
 	}
 	machine, name, _ := strings.Cut(id, "/")
-	x.findUnlisted(engine.Keys{}.Labels(machines.Name(machine), machines.StateName(label.State)), id, name)
-	x.findUnlisted(engine.Keys{}.Names(machines.Name(machine)), id, name)
+	x.findUnlisted(keys.LabelsIn(machines.Name(machine), machines.StateName(label.State)), id, name)
+	x.findUnlisted(keys.LabelNames(machines.Name(machine)), id, name)
 	if label.Errored {
-		x.findUnlisted(engine.Keys{}.Errored(machines.Name(machine)), id, name)
+		x.findUnlisted(keys.ErroredLabels(machines.Name(machine)), id, name)
 	}
 	if _, there := x.Elements[MetadataPrefix+id]; !there {
 		x.Add(x.record(id), "has no metadata", "",

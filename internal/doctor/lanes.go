@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -27,7 +28,7 @@ func wrongFor(e *Examination, token, bid string) (problem string, checks []Check
 
 func findCurrent(e *Examination) {
 	for of, bids := range e.Each(keys.Current("")) {
-		token, newest := TokenOf(of), ""
+		token, newest := layout.TokenOf(of), ""
 		for _, bid := range Sorted(bids) { // of those of one time, the last UID counts as the newest
 			if j := e.Batch(bid); j.There && j.Token == token && j.Created >= e.Batch(newest).Created {
 				newest = bid
@@ -87,8 +88,8 @@ const longestPause = 2 * time.Minute
 
 func findLanes(e *Examination) {
 	latest := float64(time.Now().Add(longestPause).UnixMilli())
-	for of, entries := range e.Each(queues.Lane(bus.JobBatch, "")) {
-		token, lane := TokenOf(of), e.Jobs.Lane(bus.JobBatch, of)
+	for of, entries := range e.Each(keys.Lane(bus.JobBatch, "")) {
+		token, lane := layout.TokenOf(of), e.Keys.Lane(bus.JobBatch, of)
 		until, unchanged := blockedUntil(e, token)
 		fitting := false
 		for packed := range entries {
@@ -110,7 +111,7 @@ func findLanes(e *Examination) {
 				e.Add(lane, "begins with "+bid+", which waits for its turn, though nobody is before it", "woken",
 					append(unchanged,
 						Is(0, "ZRANK", lane, packed),
-						Is(rdb.FormatScore(due), "ZSCORE", e.Jobs.Scheduled(bus.QueueMain), packed),
+						Is(rdb.FormatScore(due), "ZSCORE", e.Keys.Scheduled(bus.QueueMain), packed),
 					), Command{"WAKE_LANE", lane})
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// retentionOptions are those whose subscribers are in [store.Keys].Retention.
+// retentionOptions are those whose subscribers are in [layout.Keys].Retention.
 var retentionOptions = [2]string{"keep_age", "keep_events"}
 
 // findRetention compares the subscribers that the housekeeping looks at with those that have

@@ -18,10 +18,10 @@ func isOpenPartition(ctx context.Context, e *Examination) (bool, error) {
 	if !e.Redis.IsOneOfSeveral() {
 		return true, nil
 	}
-	is, err := e.Redis.Get(ctx, e.Full(relay.Partition())).Result()
+	is, err := e.Redis.Get(ctx, e.Full(keys.Partition())).Result()
 	switch {
 	case errors.Is(err, rdb.Nil):
-		e.Report(relay.Partition(), "", "is missing: the partition is held, or came back without its keys, and was not examined; "+
+		e.Report(keys.Partition(), "", "is missing: the partition is held, or came back without its keys, and was not examined; "+
 			"unless its slot is moving, run `rtm cluster release %d`", e.Redis.Number())
 		return false, nil
 	case rdb.IsWrongType(err): // which is found with the other types
@@ -29,7 +29,7 @@ func isOpenPartition(ctx context.Context, e *Examination) (bool, error) {
 	case err != nil:
 		return false, err
 	case is != e.Redis.Name():
-		e.Report(relay.Partition(), "", "is %q, must be %q: the partition was not examined", is, e.Redis.Name())
+		e.Report(keys.Partition(), "", "is %q, must be %q: the partition was not examined", is, e.Redis.Name())
 		return false, nil
 	}
 	return true, nil
@@ -53,7 +53,7 @@ func findOutboxes(e *Examination) {
 // outboxTo is the outbox to the partition of a number.
 func outboxTo(number string) string {
 	n, _ := strconv.Atoi(number) // the scan has read it
-	return relay.Outbox(rdb.Number(n))
+	return keys.Outbox(rdb.Number(n))
 }
 
 // taken is what is noted of the head of an outbox: its UID, its number of events, and since when it
@@ -63,8 +63,8 @@ var taken = regexp.MustCompile(`^\S+ ([1-9]\d{0,8}) \d+$`)
 // findTaken looks at the heads of outboxes that are noted. What is not there any more cannot be
 // relayed, and others would be removed in its place: without the note all that is left is relayed.
 func findTaken(e *Examination) {
-	key := e.Full(relay.RelayTaken())
-	for number, note := range e.Elements[relay.RelayTaken()] {
+	key := e.Full(keys.RelayTaken())
+	for number, note := range e.Elements[keys.RelayTaken()] {
 		unchanged, forget := Is(note, "HGET", key, number), Command{"HDEL", key, number}
 		match := taken.FindStringSubmatch(note)
 		if match == nil || !e.IsOther(number) {
@@ -83,8 +83,8 @@ func findTaken(e *Examination) {
 
 // findRelayed looks at where topics are relayed to.
 func findRelayed(e *Examination) {
-	for topic, numbers := range e.Each(relay.Outboxes("")) {
-		key := e.Full(relay.Outboxes(bus.TopicName(topic)))
+	for topic, numbers := range e.Each(keys.Outboxes("")) {
+		key := e.Full(keys.Outboxes(bus.TopicName(topic)))
 		for number, generation := range numbers {
 			if !e.IsOther(number) {
 				e.Add(key, "has "+strconv.Quote(number)+", which is no other partition of the bus", "removed",
@@ -101,17 +101,17 @@ const maxGeneration = 1 << 53
 // checkGeneration looks at the last generation that was given. If it were given again, the end of
 // an earlier subscription could end the relay of a later one.
 func checkGeneration(ctx context.Context, e *Examination) error {
-	key := e.Full(relay.RelayGeneration())
+	key := e.Full(keys.RelayGeneration())
 	said, err := e.Redis.Get(ctx, key).Result() // after those that were given
 	if err != nil && !errors.Is(err, rdb.Nil) {
 		return err
 	}
 	last, of, to := rdb.Integer(said, 0), "", ""
-	for topic, numbers := range e.Each(relay.Outboxes("")) {
+	for topic, numbers := range e.Each(keys.Outboxes("")) {
 		for number, text := range numbers {
 			fits := e.IsOther(number) && e.Redis.Owns(topic) // else it was reported
 			if given := rdb.Integer(text, 0); fits && given > last && given < maxGeneration {
-				last, of, to = given, e.Full(relay.Outboxes(bus.TopicName(topic))), number
+				last, of, to = given, e.Full(keys.Outboxes(bus.TopicName(topic))), number
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func findForeign(e *Examination) {
 		}
 	}
 	limits := strings.TrimPrefix(keys.HistoryLimits(""), keys.History(""))
-	for _, prefix := range []string{keys.Topic(""), keys.HistoryLimits(""), keys.History(""), relay.Outboxes("")} {
+	for _, prefix := range []string{keys.Topic(""), keys.HistoryLimits(""), keys.History(""), keys.Outboxes("")} {
 		for topic := range e.Each(prefix) {
 			isLimits := prefix == keys.History("") && strings.HasPrefix(topic, limits)
 			if key := e.Full(prefix + topic); !isLimits && !e.Redis.Owns(topic) {

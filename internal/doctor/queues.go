@@ -21,7 +21,7 @@ type Queue struct {
 // QueueNames are the queues of the partition: that of relays is only on a bus with partitions.
 func (s *Scan) QueueNames() []bus.Queue {
 	if s.Redis.IsOneOfSeveral() {
-		return allQueues
+		return append(bus.Queues[:], bus.QueueRelay)
 	}
 	return bus.Queues[:]
 }
@@ -125,7 +125,7 @@ func (s *Scan) ReadInstant(
 ) (head string, length int64, err error) {
 	last := ""
 	for from := int64(0); ; {
-		slice, err := s.Redis.LRange(ctx, s.Jobs.Instant(q), from, from+rdb.ElementsPerTrip-1).Result()
+		slice, err := s.Redis.LRange(ctx, s.Keys.Instant(q), from, from+rdb.ElementsPerTrip-1).Result()
 		if err != nil || len(slice) == 0 {
 			return head, from, err
 		}

@@ -26,16 +26,10 @@ func RelayIn(packed string) (number string) {
 	return job.Args[0]
 }
 
-// isNumber reports whether a text is the number of a partition, as keys have it.
-func isNumber(text string) bool {
-	number, err := strconv.Atoi(text)
-	return err == nil && number >= 0 && number < rdb.MaxPartitions && rdb.Number(number).String() == text
-}
-
 // IsOther reports whether a text is the number of another partition of the bus.
 func (s *Scan) IsOther(text string) bool {
 	_, count, _ := strings.Cut(s.Redis.Name(), "/")
 	partitions, _ := strconv.Atoi(count) // of a bus without partitions 0
 	number, _ := strconv.Atoi(text)
-	return isNumber(text) && number < partitions && rdb.Number(number) != s.Redis.Number()
+	return rdb.IsNumber(text) && number < partitions && rdb.Number(number) != s.Redis.Number()
 }

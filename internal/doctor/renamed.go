@@ -58,7 +58,7 @@ func moved(e *Examination, key, element, value string) {
 
 // findRenamedLane moves a lane that has batches instead of jobs, one by one and in order.
 func findRenamedLane(e *Examination, token string, places map[string]string) {
-	old, lane := e.Full(OldLane+token), e.Jobs.Lane(bus.JobBatch, token)
+	old, lane := e.Full(OldLane+token), e.Keys.Lane(bus.JobBatch, token)
 	place := func(bid string) float64 {
 		place, _ := strconv.ParseFloat(places[bid], 64) // Redis wrote it
 		return place
@@ -69,7 +69,7 @@ func findRenamedLane(e *Examination, token string, places map[string]string) {
 		repair := []Command{{"ZREM", old, bid}}
 		if bus.IsUID(bid) {
 			repair = append(repair, Command{"ZADD", lane, "NX", places[bid], JobOf(bid)})
-			moved(e, queues.Lane(bus.JobBatch, token), JobOf(bid), places[bid])
+			moved(e, keys.Lane(bus.JobBatch, token), JobOf(bid), places[bid])
 		}
 		e.Add(old, "is a lane of jobs today", "moved there", []Check{Not("", "ZSCORE", old, bid)}, repair...)
 	}

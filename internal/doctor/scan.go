@@ -10,18 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"routemaster/internal/account"
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // Scan is what a run has read. Nothing in it is certain while the bus runs.
 type Scan struct {
 	Redis *rdb.Partition
-	Keys  store.Keys // with the namespace, which other keys here do not have
-	Jobs  queue.Keys // likewise
+	Keys  layout.Keys // with the namespace, which other keys here do not have
 
 	// Elements are what sets, sorted sets and hashes have, with scores and values, by key. What
 	// queues have, and the index of batches, is in Queues.
@@ -53,7 +50,7 @@ type Scan struct {
 func newScan(partition *rdb.Partition) *Scan {
 	namespace := partition.Namespace()
 	s := &Scan{
-		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
+		Redis: partition, Keys: layout.Keys{Namespace: namespace},
 		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{}, Letters: map[string]string{},
 		Records: map[string]Record{}, Labels: map[string]Label{}, Outboxes: map[string]Outbox{}, Waiting: map[string]int64{},
 		Sizes: map[string]int64{}, NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
@@ -90,16 +87,17 @@ func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
 		keys.EventGauge(), keys.BytesGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
-		keys.BatchesIndex(), work.Schedules(), work.Types(), labels.Definitions(), account.Keys{}.Accounts(),
+		keys.BatchesIndex(), keys.Schedules(), keys.JobTypes(), keys.Definitions(), keys.Accounts(),
 	}
 	if s.Redis.IsOneOfSeveral() {
-		first = append(first, relay.RelayTaken())
+		first = append(first, keys.RelayTaken())
 	}
 	for _, q := range s.QueueNames() {
-		first = append(first, queues.PendingIndex(q), queues.JobsIndex(q), queues.Scheduled(q))
+		first = append(first, keys.PendingIndex(q), keys.JobsIndex(q), keys.Scheduled(q))
 	}
 	for _, key := range first {
-		kind := Singles[key].Kind
+		f, _ := layout.FamilyOf(key)
+		kind := f.Kind
 		if err := s.Redis.EachPage(ctx, s.Full(key), kind, 0, rdb.Elements(kind, s.taker(key))); err != nil {
 			return err
 		}
@@ -119,15 +117,15 @@ func (s *Scan) taker(key string) func(element, value string) {
 	}
 	for q, queue := range s.Queues {
 		switch key {
-		case queues.JobsIndex(q):
+		case keys.JobsIndex(q):
 			return queue.takeListed
-		case queues.Scheduled(q):
+		case keys.Scheduled(q):
 			return queue.takeScheduled
 		}
 	}
 	f, _ := FamilyOf(key)
 	return func(element, value string) {
-		if f.fields != nil && !slices.Contains(f.fields, element) {
+		if f.Fields != nil && !slices.Contains(f.Fields, element) && !(f.Row == "Subscriber" && slices.Contains(OldFields, element)) {
 			s.Unknown[key] = append(s.Unknown[key], strconv.Quote(element))
 			return
 		}
@@ -168,23 +166,24 @@ func (s *Scan) ReadKeys(ctx context.Context, names []string) error {
 // ask asks for what is to be known of a key. It returns what takes in the reply.
 func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take func() error) {
 	short := s.Short(key)
-	switch f, of := FamilyOf(short); {
-	case f.single:
+	f, of := FamilyOf(short)
+	switch r := readings[f.Row]; {
+	case f.Single:
 		return func() error { return nil } // it was read, or does not matter
 	case f.Kind == "":
 		return func() error { s.Strange[short] = true; return nil }
-	case f.list != nil:
-		values, length := pipe.LRange(ctx, key, f.from, f.to), pipe.LLen(ctx, key)
+	case r.list != nil:
+		values, length := pipe.LRange(ctx, key, r.from, r.to), pipe.LLen(ctx, key)
 		return func() error {
 			if len(values.Val()) > 0 && length.Val() > 0 { // else it is gone since the scan
-				f.list(s, of, values.Val(), length.Val())
+				r.list(s, of, values.Val(), length.Val())
 			}
 			return length.Err()
 		}
-	case f.record != nil:
-		values := pipe.HMGet(ctx, key, f.some...)
-		return func() error { f.record(s, of, values.Val()); return values.Err() }
-	case f.sized:
+	case r.record != nil:
+		values := pipe.HMGet(ctx, key, r.some...)
+		return func() error { r.record(s, of, values.Val()); return values.Err() }
+	case r.sized:
 		size := pipe.StrLen(ctx, key)
 		return func() error {
 			if size.Val() > 0 { // else it is gone since the scan
@@ -192,14 +191,14 @@ func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take fun
 			}
 			return size.Err()
 		}
-	case f.unread:
+	case r.unread:
 		kind := pipe.Type(ctx, key)
 		return func() error {
 			switch is := kind.Val(); {
 			case is == "none":
 			case is != string(f.Kind):
 				s.Strange[short] = true
-			case f.noted:
+			case r.noted:
 				s.Elements[short] = nil
 			}
 			return kind.Err()

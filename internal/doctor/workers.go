@@ -7,9 +7,9 @@ import (
 func findWorkers(e *Examination) {
 	for q, queue := range e.Queues {
 		for worker, held := range queue.Pending {
-			pending, index := e.Jobs.Pending(q, bus.WorkerID(worker)), e.Jobs.PendingIndex(q)
-			if !e.Has(queues.PendingIndex(q), worker) {
-				e.Add(pending, "belongs to a worker that is not in "+queues.PendingIndex(q), "added there",
+			pending, index := e.Keys.Pending(q, bus.WorkerID(worker)), e.Keys.PendingIndex(q)
+			if !e.Has(keys.PendingIndex(q), worker) {
+				e.Add(pending, "belongs to a worker that is not in "+keys.PendingIndex(q), "added there",
 					[]Check{Is(1, "EXISTS", pending), Is(0, "SISMEMBER", index, worker)},
 					Command{"SADD", index, worker})
 			}
@@ -20,7 +20,7 @@ func findWorkers(e *Examination) {
 				checks = append(checks, Is(packed, "LINDEX", pending, i-len(held)))
 				repair = append(repair, Command{"LREM", pending, 1, packed})
 				if packed != running {
-					repair = append(repair, Command{"RPUSH", e.Jobs.Instant(q), packed})
+					repair = append(repair, Command{"RPUSH", e.Keys.Instant(q), packed})
 				}
 			}
 			if repair != nil {

@@ -11,8 +11,8 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -119,7 +119,7 @@ func TestAListOfWhichAPartIsMissing(t *testing.T) {
 		enough := errors.New("enough")
 		_, err := inspect.OfBus(p.Bus).EachTopics(ctx, inspect.Page{}, func([]bus.Topic) error { return enough })
 		require.ErrorIs(t, err, enough)
-		keys := store.Keys{Namespace: p.All[1].Namespace()}
+		keys := layout.Keys{Namespace: p.All[1].Namespace()}
 		require.NoError(t, p.All[1].Set(ctx, keys.Topic(p.TopicIn(1, 0)), "text", 0).Err())
 		damaged, err := inspect.OfBus(p.Bus).EachTopics(ctx, inspect.Page{}, func(some []bus.Topic) error {
 			assert.Len(t, some, 2)
@@ -128,7 +128,7 @@ func TestAListOfWhichAPartIsMissing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"topic:" + string(p.TopicIn(1, 0))}, damaged)
 		require.NoError(t, p.All[2].Del(ctx, keys.Topics()).Err())
-		require.NoError(t, p.All[2].Set(ctx, store.Keys{Namespace: p.All[2].Namespace()}.Topics(), "text", 0).Err())
+		require.NoError(t, p.All[2].Set(ctx, layout.Keys{Namespace: p.All[2].Namespace()}.Topics(), "text", 0).Err())
 		_, err = inspect.OfBus(p.Bus).EachTopics(ctx, inspect.Page{}, func([]bus.Topic) error { return nil })
 		require.ErrorContains(t, err, "WRONGTYPE")
 	})

@@ -35,7 +35,7 @@ func (in *Inspector) singles() map[string]rdb.Kind {
 		k.EventGauge(): rdb.Hash, k.BytesGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.DeadLetterEvents(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
-		all[in.jobs.Instant(q)], all[in.jobs.Scheduled(q)] = rdb.List, rdb.SortedSet
+		all[in.keys.Instant(q)], all[in.keys.Scheduled(q)] = rdb.List, rdb.SortedSet
 	}
 	return all
 }

@@ -7,7 +7,7 @@ import (
 	"embed"
 	"errors"
 
-	"routemaster/internal/queue"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -31,15 +31,13 @@ var (
 type Inspector struct {
 	store *store.Store
 	redis *rdb.Partition
-	keys  store.Keys
-	jobs  queue.Keys
+	keys  layout.Keys
 }
 
 // Of returns the inspector of a store.
 func Of(st *store.Store) *Inspector {
 	p := st.Partition()
 	return &Inspector{
-		store: st, redis: p,
-		keys: store.Keys{Namespace: p.Namespace()}, jobs: queue.Keys{Namespace: p.Namespace()},
+		store: st, redis: p, keys: layout.Keys{Namespace: p.Namespace()},
 	}
 }

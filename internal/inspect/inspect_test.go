@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -26,7 +27,7 @@ const (
 	aUID  = bus.BatchID("AAAABBBBCCCCDDDDEEEE")
 )
 
-var keys = store.Keys{}
+var keys = layout.Keys{}
 
 // fixture is a bus, and who looks at it.
 type fixture struct {

@@ -121,7 +121,7 @@ func (in *Inspector) addLanes(ctx context.Context, backlogs []Backlog) error {
 
 // lane is the key of a lane of a subscriber, from 0 on.
 func (in *Inspector) lane(token bus.Token, lane int) string {
-	return in.jobs.Lane(bus.JobBatch, store.LaneName(token, lane))
+	return in.keys.Lane(bus.JobBatch, store.LaneName(token, lane))
 }
 
 // askHeads asks for the heads of so many lanes of a subscriber.

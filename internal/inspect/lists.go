@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // Page says which part of a list is wanted.
@@ -56,7 +56,7 @@ func (in *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics
 	}
 	for i, name := range names {
 		if hashes[i].Err() != nil {
-			damaged = append(damaged, store.Keys{}.Topic(bus.TopicName(name)))
+			damaged = append(damaged, layout.Keys{}.Topic(bus.TopicName(name)))
 			continue
 		}
 		topic := bus.Topic{Name: bus.TopicName(name)}
@@ -131,10 +131,10 @@ func (in *Inspector) subscribers(ctx context.Context, some []rdb.NamedMember) (f
 	for i, m := range some {
 		name := bus.Token(m.Name)
 		if hashes[i].Err() != nil {
-			damaged = append(damaged, store.Keys{}.Subscriber(name))
+			damaged = append(damaged, layout.Keys{}.Subscriber(name))
 		}
 		if sizes[i].Err() != nil {
-			damaged = append(damaged, store.Keys{}.SubscriberTopics(name))
+			damaged = append(damaged, layout.Keys{}.SubscriberTopics(name))
 		}
 		if hashes[i].Err() != nil || sizes[i].Err() != nil || len(hashes[i].Val()) == 0 {
 			continue

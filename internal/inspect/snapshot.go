@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // Snapshot is what waits in the bus.
@@ -106,9 +106,9 @@ func (in *Inspector) CountJobs(ctx context.Context, until time.Time) (jobs map[b
 	var soon rdb.Reply[int64]
 	err = in.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
 		for _, q := range bus.Queues {
-			instant[q], scheduled[q] = pipe.LLen(ctx, in.jobs.Instant(q)), pipe.ZCard(ctx, in.jobs.Scheduled(q))
+			instant[q], scheduled[q] = pipe.LLen(ctx, in.keys.Instant(q)), pipe.ZCard(ctx, in.keys.Scheduled(q))
 		}
-		soon = pipe.ZCount(ctx, in.jobs.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+		soon = pipe.ZCount(ctx, in.keys.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
 	})
 	jobs = make(map[bus.Queue]JobCounts, len(bus.Queues))
 	for _, q := range bus.Queues {
@@ -146,10 +146,10 @@ func (in *Inspector) Backlogs(ctx context.Context, known *Conditions) (backlogs 
 	backlogs = make([]Backlog, len(tokens))
 	for i, c := range known.all {
 		if !c.isSubscriber {
-			damaged = append(damaged, store.Keys{}.Subscriber(bus.Token(c.client)))
+			damaged = append(damaged, layout.Keys{}.Subscriber(bus.Token(c.client)))
 		}
 		if c.isNone {
-			damaged = append(damaged, store.Keys{}.Delivery(bus.Token(c.client)))
+			damaged = append(damaged, layout.Keys{}.Delivery(bus.Token(c.client)))
 		}
 		token := string(c.token)
 		backlogs[i] = Backlog{

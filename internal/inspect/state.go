@@ -29,7 +29,7 @@ func (in *Inspector) look(ctx context.Context, token bus.Token, asked queueRepli
 	replies, lists := make([]batchReplies, len(ids)), make([]rdb.Reply[[]string], len(queue.workers))
 	err = in.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
 		for at, worker := range queue.workers {
-			lists[at] = pipe.LRange(ctx, in.jobs.Pending(bus.QueueMain, bus.WorkerID(worker)), 0, -1)
+			lists[at] = pipe.LRange(ctx, in.keys.Pending(bus.QueueMain, bus.WorkerID(worker)), 0, -1)
 		}
 		for at, id := range ids {
 			replies[at] = in.ask(ctx, pipe, token, id, lanes[at])
@@ -81,8 +81,8 @@ func (in *Inspector) askQueue(ctx context.Context, pipe rdb.Commands, token bus.
 // askWorkers asks for what is the same for all subscribers.
 func (in *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueReplies {
 	return queueReplies{
-		maxInFlight: pipe.HGet(ctx, in.jobs.MaxInFlight(), string(bus.JobBatch)),
-		workers:     pipe.SMembers(ctx, in.jobs.PendingIndex(bus.QueueMain)),
+		maxInFlight: pipe.HGet(ctx, in.keys.MaxInFlight(), string(bus.JobBatch)),
+		workers:     pipe.SMembers(ctx, in.keys.PendingIndex(bus.QueueMain)),
 	}
 }
 
@@ -134,7 +134,7 @@ func (in *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token
 		header:    pipe.LRange(ctx, in.keys.Batch(id), 0, store.BatchHeader-1),
 		length:    pipe.LLen(ctx, in.keys.Batch(id)),
 		current:   pipe.SIsMember(ctx, in.keys.CurrentOfLane(token, lane), string(id)),
-		scheduled: pipe.ZScore(ctx, in.jobs.Scheduled(bus.QueueMain), job),
+		scheduled: pipe.ZScore(ctx, in.keys.Scheduled(bus.QueueMain), job),
 		turn:      pipe.ZRank(ctx, in.lane(token, lane), job),
 		replay:    pipe.HGet(ctx, in.keys.BatchState(id), "replay"),
 		lane:      lane,

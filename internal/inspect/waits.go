@@ -72,7 +72,7 @@ func (in *Inspector) readQueue(ctx context.Context, d *Detail, r records, now ti
 	var failed []rdb.Reply[float64]
 	err = in.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		for i, c := range w.comeUp {
-			due[i], turns[i] = pipe.ZScore(ctx, in.jobs.Scheduled(bus.QueueMain), c.job), pipe.ZRank(ctx, c.lane, c.job)
+			due[i], turns[i] = pipe.ZScore(ctx, in.keys.Scheduled(bus.QueueMain), c.job), pipe.ZRank(ctx, c.lane, c.job)
 		}
 		if isStrict {
 			failed = in.askFailed(ctx, pipe, d.Token, heads)

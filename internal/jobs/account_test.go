@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -28,17 +29,17 @@ func (s *shop) kept(client bus.ClientName) int64 {
 // countAll counts what all types and jobs take, and the keys that remember removed ones.
 func (s *shop) countAll() (bytes int64) {
 	ctx, raw := s.T.Context(), s.server.Raw
-	for _, key := range raw.Keys(ctx, s.Keys.Data("*")).Val() {
+	for _, key := range raw.Keys(ctx, s.Keys.JobData("*")).Val() {
 		bytes += raw.StrLen(ctx, key).Val()
 	}
-	for _, key := range raw.Keys(ctx, s.Keys.Type("*")).Val() {
+	for _, key := range raw.Keys(ctx, s.Keys.JobType("*")).Val() {
 		bytes += jobs.TypeBytes + int64(len(raw.HGet(ctx, key, "schedule_data").Val()))
 	}
 	for _, key := range raw.Keys(ctx, s.Keys.Job("*")).Val() {
 		noted, _ := raw.HGet(ctx, key, "noted").Int64()
 		bytes += jobs.JobBytes + noted
 	}
-	bytes += jobs.RemovedBytes * int64(len(raw.Keys(ctx, s.Keys.Removed("*", "*")).Val()))
+	bytes += jobs.RemovedBytes * int64(len(raw.Keys(ctx, s.Keys.RemovedJob("*", "*")).Val()))
 	return bytes
 }
 
@@ -75,7 +76,7 @@ func TestAnAccountIsAboutWhatRedisUses(t *testing.T) {
 		}
 		assert.InEpsilon(t, used()-usedBefore, s.kept("alice")-keptBefore, 0.25)
 	}
-	record := s.server.Raw.MemoryUsage(t.Context(), s.Keys.Type("first")).Val()
+	record := s.server.Raw.MemoryUsage(t.Context(), s.Keys.JobType("first")).Val()
 	assert.InDelta(t, record, jobs.TypeBytes, 300, "besides it there are its places in sets")
 }
 
@@ -169,8 +170,8 @@ func TestAccountsOfBefore(t *testing.T) {
 		s, ctx := newShop(t, server), t.Context()
 		s.Add("ship", ownedBy("alice"))
 		old := s.Put("ship")
-		require.NoError(t, server.Raw.Del(ctx, account.Keys{Namespace: s.Keys.Namespace}.Accounts()).Err())
-		require.NoError(t, server.Raw.HDel(ctx, s.Keys.Type("ship"), "kept").Err())
+		require.NoError(t, server.Raw.Del(ctx, layout.Keys{Namespace: s.Keys.Namespace}.Accounts()).Err())
+		require.NoError(t, server.Raw.HDel(ctx, s.Keys.JobType("ship"), "kept").Err())
 		_, err := s.Cancel(ctx, "ship", old, s.Now)
 		require.NoError(t, err)
 		dropped, err := s.DropArchived(ctx, s.Now)
@@ -187,7 +188,7 @@ func TestDamagedAccounts(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		t.Parallel()
-		s, key := newShop(t, server), account.Keys{Namespace: "w:"}.Accounts()
+		s, key := newShop(t, server), layout.Keys{Namespace: "w:"}.Accounts()
 		s.Add("ship", ownedBy("alice"))
 		require.NoError(t, server.Raw.Del(t.Context(), key).Err())
 		require.NoError(t, server.Raw.Set(t.Context(), key, "x", 0).Err())

@@ -20,7 +20,7 @@ const (
 func (s *Store) Attempts(ctx context.Context, name TypeName, id ID) (list []Attempt, err error) {
 	var reply rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "read attempts", func(pipe rdb.Commands) {
-		reply = pipe.HMGet(ctx, s.keys.Job(id), "type", "status", "attempts", "started", "archived_at", "tries")
+		reply = pipe.HMGet(ctx, s.keys.Job(string(id)), "type", "status", "attempts", "started", "archived_at", "tries")
 	})
 	if err != nil {
 		return nil, err

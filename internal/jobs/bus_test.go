@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -143,7 +144,7 @@ func TestTypesAreCountedInAllPartitions(t *testing.T) {
 		for n := range s.Limits.Bus - 2 {
 			others = append(others, fmt.Sprint("other-", n))
 		}
-		key := jobs.Keys{Namespace: s.bus.All[1].Namespace()}.Types()
+		key := layout.Keys{Namespace: s.bus.All[1].Namespace()}.JobTypes()
 		require.NoError(t, s.bus.All[1].SAdd(ctx, key, others...).Err())
 		s.add(names[2])
 		require.ErrorIs(t, s.CreateType(ctx, newType(names[1], s.now)), jobs.ErrTooManyTypes)
@@ -174,7 +175,7 @@ func TestAPartitionThatIsHeld(t *testing.T) {
 
 		// One that has come back without its keys knows nothing.
 		require.NoError(t, s.bus.All[1].Del(ctx, s.bus.All[1].Namespace()+rdb.PartitionKey,
-			jobs.Keys{Namespace: s.bus.All[1].Namespace()}.Types(), jobs.Keys{Namespace: s.bus.All[1].Namespace()}.Type(names[1])).Err())
+			layout.Keys{Namespace: s.bus.All[1].Namespace()}.JobTypes(), layout.Keys{Namespace: s.bus.All[1].Namespace()}.JobType(string(names[1]))).Err())
 		s.requireWithout(1, names)
 	})
 }

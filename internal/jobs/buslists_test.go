@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -130,7 +131,7 @@ func TestAPageLooksOnlySoFar(t *testing.T) {
 		marked := s.bus.All[0]
 		require.NoError(t, marked.Pipelined(ctx, "mark", func(pipe rdb.Commands) {
 			for _, job := range list {
-				pipe.HSet(ctx, jobs.Keys{Namespace: marked.Namespace()}.Job(job.ID), "status", "in-progress")
+				pipe.HSet(ctx, layout.Keys{Namespace: marked.Namespace()}.Job(string(job.ID)), "status", "in-progress")
 			}
 		}))
 		page, next, err := s.Open(ctx, jobs.Filter{Status: jobs.Queued, Limit: 10})

@@ -2,8 +2,6 @@ package jobs_test
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,35 +14,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
-
-// TestKeysInLua holds the scripts' keys to those in Go.
-func TestKeysInLua(t *testing.T) {
-	t.Parallel()
-	k := jobs.Keys{Namespace: "ns:"}
-	keys := map[string]string{
-		"types_key()":                   k.Types(),
-		"types_of_key('x')":             k.TypesOf("x"),
-		"type_key('x')":                 k.Type("x"),
-		"schedules_key()":               k.Schedules(),
-		"job_key('x')":                  k.Job("x"),
-		"data_key('x')":                 k.Data("x"),
-		"copies_key('x')":               k.Copies("x"),
-		"open_key('x')":                 k.Open("x"),
-		"archive_key('x', 'succeeded')": k.Archive("x", jobs.Succeeded),
-		"removed_key('x', 'y')":         k.Removed("x", "y"),
-		"pulls_key()":                   k.Pulls(),
-	}
-	library, err := os.ReadFile("lua/lib/keys.lua")
-	require.NoError(t, err)
-	assert.Equal(t, strings.Count(string(library), "function"), len(keys), "a key is not compared")
-	server := rdbtest.Embedded(t)
-	for expression, want := range keys {
-		script := strings.Join(queue.Library, "") + string(library) + "\nreturn " + expression
-		got, err := server.Raw.Eval(t.Context(), script, nil, "ns:").Text()
-		require.NoError(t, err, expression)
-		assert.Equal(t, want, got, expression)
-	}
-}
 
 func TestAJobIsHandedOutAndReportedOn(t *testing.T) {
 	t.Parallel()

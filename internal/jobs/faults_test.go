@@ -116,7 +116,7 @@ func TestAJobThatWasRemovedByHandHoldsNobodyUp(t *testing.T) {
 		s := newShop(t, server)
 		s.Add("ship")
 		first, second := s.Put("ship"), s.Put("ship")
-		require.NoError(t, server.Raw.Del(t.Context(), s.Keys.Job(first)).Err())
+		require.NoError(t, server.Raw.Del(t.Context(), s.Keys.Job(string(first))).Err())
 		assert.Empty(t, s.takeNothing())
 		_, err := s.Purge(t.Context(), s.Now, always)
 		require.NoError(t, err)
@@ -131,8 +131,8 @@ func TestARecordThatIsNoHashHidesNoOther(t *testing.T) {
 		s := newShop(t, server)
 		s.Add("mail", pulled, limit(9))
 		first, second := s.Put("mail"), s.Put("mail")
-		require.NoError(t, server.Raw.Del(t.Context(), s.Keys.Job(first)).Err())
-		require.NoError(t, server.Raw.Set(t.Context(), s.Keys.Job(first), "not a hash", 0).Err())
+		require.NoError(t, server.Raw.Del(t.Context(), s.Keys.Job(string(first))).Err())
+		require.NoError(t, server.Raw.Set(t.Context(), s.Keys.Job(string(first)), "not a hash", 0).Err())
 		list, next, err := s.Open(t.Context(), jobs.Filter{Limit: 9})
 		require.NoError(t, err)
 		assert.Empty(t, next)
@@ -180,7 +180,7 @@ func TestADamagedListHarmsNoOtherType(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, damage := range []func(s *shop) string{
-			func(s *shop) string { return s.Keys.Open("ship") },
+			func(s *shop) string { return s.Keys.OpenJobs("ship") },
 			func(s *shop) string { return s.queue.Lane(bus.JobJob, "ship") },
 		} {
 			s := newShop(t, server)

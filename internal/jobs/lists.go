@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -207,7 +207,7 @@ func (s *Store) queuedOf(ctx context.Context, places []Place) (queued []Place, e
 	statuses := make([]rdb.Reply[string], len(places))
 	err = s.redis.Reads(ctx, "list jobs", func(pipe rdb.Commands) {
 		for i, place := range places {
-			statuses[i] = pipe.HGet(ctx, s.keys.Job(place.ID), "status")
+			statuses[i] = pipe.HGet(ctx, s.keys.Job(string(place.ID)), "status")
 		}
 	})
 	for i, place := range places {
@@ -237,14 +237,14 @@ func (s *Store) listsOf(ctx context.Context, of Which, f Filter) (lists []list, 
 		case of == ListArchived:
 			for _, status := range Archived {
 				if f.Status == "" || f.Status == status {
-					lists = append(lists, list{key: s.keys.Archive(name, status)})
+					lists = append(lists, list{key: s.keys.ArchivedJobs(string(name), string(status))})
 				}
 			}
 		case f.Status == InProgress:
-			lanes := queue.Keys{Namespace: s.keys.Namespace}
+			lanes := layout.Keys{Namespace: s.keys.Namespace}
 			lists = append(lists, list{lanes.Lane(bus.JobJob, string(name)), true})
 		default:
-			lists = append(lists, list{key: s.keys.Open(name)})
+			lists = append(lists, list{key: s.keys.OpenJobs(string(name))})
 		}
 	}
 	return lists, nil

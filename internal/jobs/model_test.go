@@ -248,13 +248,13 @@ func (m *model) check(rt *rapid.T) {
 	for _, id := range m.ids {
 		job := m.Show(id)
 		entry := wire.PackJob(bus.Job{Name: bus.JobJob, Args: []string{string(id)}})
-		listed := raw.ZScore(ctx, m.Keys.Open(job.Type), string(id)).Err() == nil
+		listed := raw.ZScore(ctx, m.Keys.OpenJobs(string(job.Type)), string(id)).Err() == nil
 		score, err := raw.ZScore(ctx, m.queue.Lane(bus.JobJob, string(job.Type)), entry).Result()
 		require.Equal(rt, !job.Status.IsArchived(), listed, "%s in the list of open jobs", job.Status)
 		require.Equal(rt, job.Status == jobs.InProgress, err == nil && score < 0, "%s marked in its lane", job.Status)
 		if job.Status.IsArchived() {
 			require.Error(rt, err, "%s in its lane", job.Status)
-			require.NoError(rt, raw.ZScore(ctx, m.Keys.Archive(job.Type, job.Status), string(id)).Err())
+			require.NoError(rt, raw.ZScore(ctx, m.Keys.ArchivedJobs(string(job.Type), string(job.Status)), string(id)).Err())
 			continue
 		}
 		open[entry] = true
@@ -311,7 +311,7 @@ func (m *model) drain(rt *rapid.T) {
 	m.Now = m.Now.Add(2 * time.Hour)
 	_, err := m.Purge(ctx, m.Now, always)
 	require.NoError(rt, err)
-	for _, pattern := range []string{m.Keys.Job("*"), m.Keys.Data("*"), m.Keys.Copies("*")} {
+	for _, pattern := range []string{m.Keys.Job("*"), m.Keys.JobData("*"), m.Keys.JobCopies("*")} {
 		require.Empty(rt, m.server.Raw.Keys(ctx, pattern).Val(), pattern)
 	}
 }

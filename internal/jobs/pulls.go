@@ -14,7 +14,7 @@ type PullWaiter struct{ *rdb.StreamWaiter }
 // NewPullWaiter prepares to wait. Nothing is said of a limit that was raised and of the like: who
 // waits looks again once in a while. No wait takes longer than longest.
 func (s *Store) NewPullWaiter(longest time.Duration) PullWaiter {
-	return PullWaiter{s.redis.NewStreamWaiter(s.keys.Pulls(), longest)}
+	return PullWaiter{s.redis.NewStreamWaiter(s.keys.JobPulls(), longest)}
 }
 
 // maxNotices is how many notices are kept, as in announce of lua/lib/types.lua: who reads as many

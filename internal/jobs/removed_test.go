@@ -196,7 +196,7 @@ func TestARemovedJobIsInAnAccount(t *testing.T) {
 		require.NoError(t, removals["retention"](s, "pay"))
 		assert.Equal(t, empty+150*jobs.RemovedBytes, s.kept("alice"))
 		s.requireExact(t)
-		key := s.Keys.Removed("pay", ids[0])
+		key := s.Keys.RemovedJob("pay", string(ids[0]))
 		ttl := server.Raw.PTTL(ctx, key).Val()
 		assert.LessOrEqual(t, ttl, 24*time.Hour)
 		assert.Greater(t, ttl, 23*time.Hour)

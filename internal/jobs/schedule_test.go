@@ -17,12 +17,12 @@ func parse(t *testing.T, expression, zone string) jobs.Timetable {
 	return s
 }
 
-// layout shows a time with its offset, so that both hours of the same name differ.
-const layout = "2006-01-02 15:04 -07:00"
+// timeLayout shows a time with its offset, so that both hours of the same name differ.
+const timeLayout = "2006-01-02 15:04 -07:00"
 
 func atInZone(t *testing.T, text string) time.Time {
 	t.Helper()
-	moment, err := time.Parse(layout, text)
+	moment, err := time.Parse(timeLayout, text)
 	require.NoError(t, err)
 	return moment
 }
@@ -66,7 +66,7 @@ func TestNext(t *testing.T) {
 			for _, want := range c.want {
 				next = s.Next(next)
 				assert.Equal(t, time.UTC, next.Location())
-				assert.Equal(t, want, next.In(atInZone(t, want).Location()).Format(layout))
+				assert.Equal(t, want, next.In(atInZone(t, want).Location()).Format(timeLayout))
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func TestLatest(t *testing.T) {
 			assert.Zero(t, latest, "%s after %s", c.expression, c.after)
 			continue
 		}
-		assert.Equal(t, c.want, latest.Format(layout), "%s after %s", c.expression, c.after)
+		assert.Equal(t, c.want, latest.Format(timeLayout), "%s after %s", c.expression, c.after)
 	}
 	assert.Equal(t, atInZone(t, until).UTC(), parse(t, "* * * * *", "").Latest(time.Time{}, atInZone(t, until)))
 }

@@ -45,7 +45,7 @@ func TestAStopIsNoFailureOfASchedule(t *testing.T) {
 	s.Now = clock(t, "10:02:00")
 	ctx, stop := context.WithCancel(t.Context())
 	server.OnCommand(func(name string, arguments ...string) {
-		if name == "HMGET" && arguments[0] == s.Keys.Type("every") { // it is the last that is read
+		if name == "HMGET" && arguments[0] == s.Keys.JobType("every") { // it is the last that is read
 			stop()
 		}
 	})
@@ -128,8 +128,8 @@ func TestABrokenScheduleHarmsNoOther(t *testing.T) {
 		for _, name := range []jobs.TypeName{"bad", "damaged", "every"} {
 			s.Add(name, scheduled("* * * * *"))
 		}
-		server.Raw.HSet(ctx, s.Keys.Type("bad"), "schedule", "every minute")
-		server.Raw.Set(ctx, s.Keys.Open("damaged"), "something else wrote here", 0)
+		server.Raw.HSet(ctx, s.Keys.JobType("bad"), "schedule", "every minute")
+		server.Raw.Set(ctx, s.Keys.OpenJobs("damaged"), "something else wrote here", 0)
 		scheduler := s.scheduler()
 		s.Now = clock(t, "10:01:00")
 		require.NoError(t, scheduler.Tick(ctx))

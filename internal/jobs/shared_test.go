@@ -14,15 +14,15 @@ import (
 // data returns the ids of the data that there is.
 func (s *shop) data() (ids []string) {
 	s.T.Helper()
-	for _, key := range s.server.Raw.Keys(s.T.Context(), s.Keys.Data("*")).Val() {
-		ids = append(ids, key[len(s.Keys.Data("")):])
+	for _, key := range s.server.Raw.Keys(s.T.Context(), s.Keys.JobData("*")).Val() {
+		ids = append(ids, key[len(s.Keys.JobData("")):])
 	}
 	return ids
 }
 
 func (s *shop) sharing(id string) int64 {
 	s.T.Helper()
-	return s.server.Raw.SCard(s.T.Context(), s.Keys.Copies(jobs.ID(id))).Val()
+	return s.server.Raw.SCard(s.T.Context(), s.Keys.JobCopies(string(jobs.ID(id)))).Val()
 }
 
 func (s *shop) replay(id jobs.ID) jobs.ID {
@@ -103,7 +103,7 @@ func TestDataGoesWithItsType(t *testing.T) {
 		assert.Len(t, s.data(), 1)
 		s.purge()
 		assert.Empty(t, s.data())
-		assert.Empty(t, server.Raw.Keys(ctx, s.Keys.Copies("*")).Val())
+		assert.Empty(t, server.Raw.Keys(ctx, s.Keys.JobCopies("*")).Val())
 	})
 }
 

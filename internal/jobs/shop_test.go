@@ -9,6 +9,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstest"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -20,14 +21,14 @@ var start = time.UnixMilli(1_700_000_000_000).UTC()
 type shop struct {
 	*jobstest.Shop
 	server *rdbtest.Server
-	queue  queue.Keys
+	queue  layout.Keys
 	// account is the partition, to read accounts.
 	account *rdb.Partition
 }
 
 func newShop(t testing.TB, server *rdbtest.Server) *shop {
 	s := jobstest.NewShop(t, server, start)
-	return &shop{s, server, queue.Keys{Namespace: s.Keys.Namespace}, server.Open(t).Partition(s.Keys.Namespace)}
+	return &shop{s, server, layout.Keys{Namespace: s.Keys.Namespace}, server.Open(t).Partition(s.Keys.Namespace)}
 }
 
 func pulled(t *jobs.Type) { t.Pull = true }

@@ -126,7 +126,7 @@ func TestNoStepOfADeletionIsLong(t *testing.T) {
 			_, err := s.Cancel(ctx, name, id, s.Now)
 			require.NoError(t, err)
 		}
-		require.NoError(t, server.Raw.HSet(ctx, s.Keys.Type(name), "deleted", "1").Err())
+		require.NoError(t, server.Raw.HSet(ctx, s.Keys.JobType(string(name)), "deleted", "1").Err())
 	}
 	longest := monitor(t, server)
 	removed, err := s.Purge(ctx, s.Now.Add(2*time.Hour), always)

@@ -8,6 +8,7 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 )
@@ -69,7 +70,7 @@ type Store struct {
 	redis *rdb.Partition
 	// group runs what clients do with single jobs, many of them at once.
 	group *rdb.Group
-	keys  Keys
+	keys  layout.Keys
 	queue *queue.Queue
 	// archives are for [Store.DropArchived].
 	archives *archives
@@ -79,7 +80,7 @@ type Store struct {
 
 // NewStore returns the jobs of a partition.
 func NewStore(p *rdb.Partition) *Store {
-	return &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{}), archives: new(archives)}
+	return &Store{redis: p, group: p.NewGroup(), keys: layout.Keys{Namespace: p.Namespace()}, queue: queue.New(p, kind{}), archives: new(archives)}
 }
 
 // For returns the store for what a client asks for; the empty name is root's. What enqueues,

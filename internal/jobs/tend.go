@@ -149,7 +149,7 @@ func (s *Store) archiveHeads(ctx context.Context) (heads []archiveHead, err erro
 		err := s.redis.Reads(ctx, "drop archived jobs", func(pipe rdb.Commands) {
 			for _, name := range some {
 				for _, status := range Archived {
-					read = append(read, pipe.ZRangeWithScores(ctx, s.keys.Archive(TypeName(name), status), 0, 0))
+					read = append(read, pipe.ZRangeWithScores(ctx, s.keys.ArchivedJobs(name, string(status)), 0, 0))
 				}
 			}
 		})

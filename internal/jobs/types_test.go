@@ -250,7 +250,7 @@ func TestADeletionThatHasNotEnded(t *testing.T) {
 		s.Add("ship", limit(2))
 		taken, queued := s.Put("ship"), s.Put("ship")
 		s.accept(s.take("ann", taken))
-		require.NoError(t, server.Raw.HSet(ctx, s.Keys.Type("ship"), "deleted", "1").Err())
+		require.NoError(t, server.Raw.HSet(ctx, s.Keys.JobType("ship"), "deleted", "1").Err())
 		require.ErrorIs(t, s.report("ship", taken, 3, jobs.Succeeded), jobs.ErrCancelled)
 		require.ErrorIs(t, s.report("ship", queued, 3, jobs.Failed), jobs.ErrCancelled)
 		require.ErrorIs(t, s.CreateType(ctx, jobs.Type{Name: "ship", Strategy: jobs.AtLeastOnce}), jobs.ErrTypeExists)

@@ -120,7 +120,7 @@ const maxChanges = 10
 // schedule has grown) or [bus.ErrUnavailable].
 func (s *Store) ChangeType(ctx context.Context, name TypeName, change func(*Type) error) (t Type, err error) {
 	for range maxChanges {
-		hash, err := s.redis.HGetAll(ctx, s.keys.Type(name)).Result()
+		hash, err := s.redis.HGetAll(ctx, s.keys.JobType(string(name))).Result()
 		if err != nil {
 			return t, rdb.Wrap("read job type", err)
 		}
@@ -157,7 +157,7 @@ func (s *Store) wake(ctx context.Context, name string, all bool) error {
 
 // Type returns a type. It fails with [ErrUnknownType] or [bus.ErrUnavailable].
 func (s *Store) Type(ctx context.Context, name TypeName) (Type, error) {
-	hash, err := s.redis.HGetAll(ctx, s.keys.Type(name)).Result()
+	hash, err := s.redis.HGetAll(ctx, s.keys.JobType(string(name))).Result()
 	if err != nil {
 		return Type{}, rdb.Wrap("read job type", err)
 	}
@@ -171,7 +171,7 @@ func (s *Store) Type(ctx context.Context, name TypeName) (Type, error) {
 // Admit fails with [ErrNotClient] if a type is for other clients than that of the store, or
 // with [bus.ErrUnavailable]. It says nothing of a type that is not there.
 func (s *Store) Admit(ctx context.Context, name TypeName) error {
-	clients, err := s.redis.HGet(ctx, s.keys.Type(name), "clients").Result()
+	clients, err := s.redis.HGet(ctx, s.keys.JobType(string(name)), "clients").Result()
 	switch {
 	case err != nil && !errors.Is(err, rdb.Nil):
 		return rdb.Wrap("read job type", err)
@@ -196,7 +196,7 @@ func (s *Store) Types(ctx context.Context) ([]Type, error) {
 // TypeNames returns the names of all types, those included that are being deleted, in order. It
 // fails with [bus.ErrUnavailable].
 func (s *Store) TypeNames(ctx context.Context) ([]string, error) {
-	names, err := s.redis.SMembers(ctx, s.keys.Types()).Result()
+	names, err := s.redis.SMembers(ctx, s.keys.JobTypes()).Result()
 	slices.Sort(names)
 	return names, rdb.Wrap("list job types", err)
 }
@@ -206,7 +206,7 @@ func (s *Store) TypeNames(ctx context.Context) ([]string, error) {
 func (s *Store) CountTypes(ctx context.Context, owner bus.ClientName) (all, owned int, err error) {
 	var ofBus, ofOwner rdb.Reply[int64]
 	err = s.redis.Pipelined(ctx, "count job types", func(pipe rdb.Commands) {
-		ofBus, ofOwner = pipe.SCard(ctx, s.keys.Types()), pipe.SCard(ctx, s.keys.TypesOf(owner))
+		ofBus, ofOwner = pipe.SCard(ctx, s.keys.JobTypes()), pipe.SCard(ctx, s.keys.JobTypesOf(owner))
 	})
 	return int(ofBus.Val()), int(ofOwner.Val()), err
 }
@@ -228,7 +228,7 @@ func (s *Store) readTypes(ctx context.Context, names ...string) (types []Type, e
 		hashes := make([]rdb.Reply[[]any], len(some))
 		err = s.redis.Pipelined(ctx, "read job types", func(pipe rdb.Commands) {
 			for i, name := range some {
-				hashes[i] = pipe.HMGet(ctx, s.keys.Type(TypeName(name)), listedFields...)
+				hashes[i] = pipe.HMGet(ctx, s.keys.JobType(name), listedFields...)
 			}
 		})
 		if err != nil {

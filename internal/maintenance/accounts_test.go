@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
@@ -31,7 +32,7 @@ func TestAutodropTendsAccounts(t *testing.T) {
 		{"mail", 400, "*", 400, "@1/mail", 100, "@", 7, "@none/mail", 50, "@1/*", 60, "@2/mail", -70, "@3/mail", "1e3", "@1/~x", 80},
 	} {
 		st := p.Data[i]
-		require.NoError(t, st.Partition().HSet(ctx, account.Keys{Namespace: st.Partition().Namespace()}.Accounts(), fields...).Err())
+		require.NoError(t, st.Partition().HSet(ctx, layout.Keys{Namespace: st.Partition().Namespace()}.Accounts(), fields...).Err())
 	}
 	tend := func() (all []account.Accounts) {
 		for range 2 { // what others keep is known then, as they have discharged what has expired
@@ -63,7 +64,7 @@ func TestAutodropTendsAccounts(t *testing.T) {
 	assert.EqualValues(t, []int64{700, 2000, 300}, []int64{all[0].Total, all[1].Total, all[2].Total})
 	p.MS = 2
 	requireLimits(tend(), 2200, 300)
-	left, err := p.Data[0].Partition().HKeys(ctx, account.Keys{Namespace: p.Data[0].Partition().Namespace()}.Accounts()).Result()
+	left, err := p.Data[0].Partition().HKeys(ctx, layout.Keys{Namespace: p.Data[0].Partition().Namespace()}.Accounts()).Result()
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{"shop", "#shop", "*", "*high", "*elsewhere", "~shop", "~mail"}, left)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/wire"
@@ -21,7 +22,7 @@ type Tidier struct {
 	all   *store.Bus
 	store *store.Store
 	redis *rdb.Partition
-	keys  store.Keys
+	keys  layout.Keys
 	// place says which key the next step reads, from cursor on.
 	place  int
 	cursor uint64
@@ -50,7 +51,7 @@ type Tidied struct{ Topics, Counters int }
 // NewTidier makes a tidier of one of the stores of a bus, which starts at the beginning.
 func NewTidier(all *store.Bus, st *store.Store) *Tidier {
 	p := st.Partition()
-	return &Tidier{all: all, store: st, redis: p, keys: store.Keys{Namespace: p.Namespace()}}
+	return &Tidier{all: all, store: st, redis: p, keys: layout.Keys{Namespace: p.Namespace()}}
 }
 
 // Add has it remove the counters of others, too.
@@ -206,7 +207,7 @@ func (t *Tidier) existing(ctx context.Context, fields []string) (map[string]bool
 	}
 	topics := map[string]bool{}
 	for home, names := range named {
-		found, key := map[string]rdb.Reply[bool]{}, store.Keys{Namespace: home.Namespace()}.Topics()
+		found, key := map[string]rdb.Reply[bool]{}, layout.Keys{Namespace: home.Namespace()}.Topics()
 		err := home.Pipelined(ctx, "tidy", func(pipe rdb.Commands) {
 			for name := range names {
 				found[name] = pipe.SIsMember(ctx, key, name)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -38,7 +39,7 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 					assert.Empty(t, reports)
 					l.RequireSound()
 				case "a worker":
-					announce := f.Redis.Set(l.ctx, store.Keys{}.Migration(), "1", 0)
+					announce := f.Redis.Set(l.ctx, layout.Keys{}.Migration(), "1", 0)
 					require.NoError(t, announce.Err())
 				case "memory":
 					dropped, err := l.OldestBatches().Drop(l.ctx, time.UnixMilli(0), nil)
@@ -92,7 +93,7 @@ func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
 func TestARunAnnouncesTheMigration(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
-		announced := func() time.Duration { return l.Redis.PTTL(l.ctx, store.Keys{}.Migration()).Val() }
+		announced := func() time.Duration { return l.Redis.PTTL(l.ctx, layout.Keys{}.Migration()).Val() }
 		l.migrate(migrate.Options{})
 		assert.Negative(t, announced())
 		l.apply()

@@ -183,7 +183,7 @@ func (r *run) complete(ctx context.Context, ids []string) error {
 	err := r.redis.Pipelined(ctx, "jobs", func(pipe rdb.Commands) {
 		for i, id := range ids {
 			job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{id}})
-			listed[i] = pipe.SIsMember(ctx, r.jobs.JobsIndex(bus.QueueMain), job)
+			listed[i] = pipe.SIsMember(ctx, r.keys.JobsIndex(bus.QueueMain), job)
 		}
 	})
 	if err != nil {

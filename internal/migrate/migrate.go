@@ -16,9 +16,8 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // Options say what a run does.
@@ -69,8 +68,7 @@ func Run(ctx context.Context, partition *rdb.Partition, o Options) (Result, erro
 		o.Progress = func(Result) {}
 	}
 	r := &run{
-		Options: o, redis: partition, keys: store.Keys{Namespace: partition.Namespace()},
-		jobs:  queue.Keys{Namespace: partition.Namespace()},
+		Options: o, redis: partition, keys: layout.Keys{Namespace: partition.Namespace()},
 		older: map[string]int{},
 	}
 	steps := []func(context.Context) error{
@@ -92,8 +90,7 @@ func Run(ctx context.Context, partition *rdb.Partition, o Options) (Result, erro
 type run struct {
 	Options
 	redis *rdb.Partition
-	keys  store.Keys
-	jobs  queue.Keys
+	keys  layout.Keys
 	// holders are the workers that have a list of pending jobs.
 	holders []any
 	// older counts keys of the original's older layouts, by their beginning.
@@ -115,11 +112,11 @@ func (r *run) requireTypes(ctx context.Context) error {
 	want := map[string]rdb.Kind{
 		k.Topics(): rdb.Set, k.Subscribers(): rdb.Set, k.Tokens(): rdb.Hash, k.Rotations(): rdb.Hash,
 		k.BatchesIndex(): rdb.SortedSet, k.BatchGauge(): rdb.Hash, k.EventGauge(): rdb.Hash,
-		k.Counters(): rdb.Hash, r.jobs.Workers(): rdb.Hash,
+		k.Counters(): rdb.Hash, r.keys.Workers(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
-		want[r.jobs.JobsIndex(q)], want[r.jobs.PendingIndex(q)] = rdb.Set, rdb.Set
-		want[r.jobs.Scheduled(q)], want[r.jobs.Instant(q)] = rdb.SortedSet, rdb.List
+		want[r.keys.JobsIndex(q)], want[r.keys.PendingIndex(q)] = rdb.Set, rdb.Set
+		want[r.keys.Scheduled(q)], want[r.keys.Instant(q)] = rdb.SortedSet, rdb.List
 	}
 	types := map[string]rdb.Reply[string]{}
 	err := r.redis.Pipelined(ctx, "types", func(pipe rdb.Commands) {
@@ -171,7 +168,7 @@ func (r *run) names(ctx context.Context) (map[string]string, error) {
 
 // readHolders finds the workers of the original that no index lists.
 func (r *run) readHolders(ctx context.Context) error {
-	pending := r.jobs.Pending(bus.QueueMain, "")
+	pending := r.keys.Pending(bus.QueueMain, "")
 	return r.redis.EachKey(ctx, pending+"*", func(page []string) error {
 		for _, key := range page {
 			if worker := strings.TrimPrefix(key, pending); worker != "" && bus.IsURLSafe(worker) {

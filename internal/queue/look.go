@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -15,11 +16,11 @@ import (
 // It is safe for concurrent use.
 type Look struct {
 	partition *rdb.Partition
-	keys      Keys
+	keys      layout.Keys
 }
 
 // NewLook makes a look at the queues of a partition.
-func NewLook(p *rdb.Partition) *Look { return &Look{p, Keys{p.Namespace()}} }
+func NewLook(p *rdb.Partition) *Look { return &Look{p, layout.Keys{Namespace: p.Namespace()}} }
 
 // Entry is an entry that waits in a queue, or is run.
 type Entry struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -27,7 +28,7 @@ type Queue struct {
 	partition *rdb.Partition
 	// group runs what all threads of a worker do all the time.
 	group *rdb.Group
-	keys  Keys
+	keys  layout.Keys
 	kinds map[bus.JobName]Kind
 	// maxAhead is how many tasks may be taken ahead.
 	maxAhead int
@@ -37,7 +38,7 @@ type Queue struct {
 
 // New makes a queue whose entries are of these kinds, or of none.
 func New(p *rdb.Partition, kinds ...Kind) *Queue {
-	q := &Queue{partition: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, kinds: map[bus.JobName]Kind{}}
+	q := &Queue{partition: p, group: p.NewGroup(), keys: layout.Keys{Namespace: p.Namespace()}, kinds: map[bus.JobName]Kind{}}
 	library := Library
 	for _, kind := range kinds {
 		q.kinds[kind.Name()] = kind

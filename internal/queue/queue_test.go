@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/wire"
@@ -30,13 +31,13 @@ type depot struct {
 	*queue.Queue
 	t      *testing.T
 	server *rdbtest.Server
-	keys   queue.Keys
+	keys   layout.Keys
 }
 
 func newDepot(t *testing.T, server *rdbtest.Server, maxInFlight int) *depot {
 	const namespace = "q:"
 	q := queue.New(server.Open(t).Partition(namespace), parcels{maxInFlight})
-	return &depot{q, t, server, queue.Keys{Namespace: namespace}}
+	return &depot{q, t, server, layout.Keys{Namespace: namespace}}
 }
 
 // post adds parcels to an address, each with its entry.

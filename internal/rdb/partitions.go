@@ -3,6 +3,7 @@ package rdb
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"routemaster/internal/bus"
 )
@@ -16,6 +17,12 @@ type Number int
 
 // String is the number as keys and jobs have it: two digits.
 func (n Number) String() string { return fmt.Sprintf("%02d", int(n)) }
+
+// IsNumber reports whether a text is the number of a partition, as keys and jobs have it.
+func IsNumber(text string) bool {
+	number, err := strconv.Atoi(text)
+	return err == nil && number >= 0 && number < MaxPartitions && Number(number).String() == text
+}
 
 // MaxPartitions is how many a bus may have: two digits name one.
 const MaxPartitions = 100

@@ -14,12 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
-
-// Partitions is a string: how many partitions the bus has, which never changes; with "creating "
-// before it until all are there.
-func (k Keys) Partitions() string { return k.Namespace + "partitions" }
 
 // Errors that callers branch on.
 var (
@@ -49,7 +46,7 @@ const begun = "creating "
 // It fails with [ErrBusExists], also if only partitions are there and not their number, or with
 // [bus.ErrUnavailable], and can be repeated after that, with the same number.
 func CreateBus(ctx context.Context, redis *rdb.Client, namespace string, count int) error {
-	key := Keys{namespace}.Partitions()
+	key := layout.Keys{Namespace: namespace}.Partitions()
 	at, mark := redis.At(key), begun+strconv.Itoa(count)
 	if err := requireNone(ctx, redis, at, namespace); err != nil {
 		return err
@@ -130,7 +127,7 @@ func AwaitOne(ctx context.Context, redis *rdb.Client, namespace string, o Option
 // requireWhole fails with [ErrCopying] while a bus is being copied to a Redis, given one of its
 // partitions, with [ErrMoved], and with [bus.ErrUnavailable].
 func requireWhole(ctx context.Context, p *rdb.Partition) error {
-	keys := Keys{p.Namespace()}
+	keys := layout.Keys{Namespace: p.Namespace()}
 	var copying rdb.Reply[int64]
 	var moved rdb.Reply[string]
 	err := p.Reads(ctx, "look for a copy", func(pipe rdb.Commands) {
@@ -203,7 +200,7 @@ const awaitInterval = time.Second
 // same Redis, which logs nothing: it asks for partitions that may not be there. AwaitBus
 // fails when its context ends, and with [ErrCopying] or [ErrMoved].
 func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, o Options, log *slog.Logger) (*Bus, error) {
-	at := redis.At(Keys{namespace}.Partitions())
+	at := redis.At(layout.Keys{Namespace: namespace}.Partitions())
 	for told := false; ; {
 		count, err := awaitedCount(ctx, at, finder, namespace, log)
 		isMissing := errors.Is(err, ErrNoBus)
@@ -237,7 +234,7 @@ func awaitedCount(ctx context.Context, at *rdb.Partition, finder *rdb.Client, na
 	if err != nil || !errors.Is(failure, ErrNoBus) {
 		return count, err
 	}
-	key := Keys{namespace}.Partitions()
+	key := layout.Keys{Namespace: namespace}.Partitions()
 	log.Error("a node has lost its keys, as the number of partitions among them, which was written again: "+
 		"rtm cluster status shows what it had", "key", key, "partitions", count)
 	return count, rdb.Wrap("write the number of partitions", at.SetNX(ctx, key, count, 0).Err())
@@ -246,11 +243,11 @@ func awaitedCount(ctx context.Context, at *rdb.Partition, finder *rdb.Client, na
 // PartitionCount is how many partitions a bus has. It fails with [ErrNoBus] or
 // [bus.ErrUnavailable].
 func PartitionCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
-	return readCount(ctx, redis.At(Keys{namespace}.Partitions()), namespace)
+	return readCount(ctx, redis.At(layout.Keys{Namespace: namespace}.Partitions()), namespace)
 }
 
 func readCount(ctx context.Context, at *rdb.Partition, namespace string) (int, error) {
-	key := Keys{namespace}.Partitions()
+	key := layout.Keys{Namespace: namespace}.Partitions()
 	text, err := at.Get(ctx, key).Result()
 	switch {
 	case errors.Is(err, rdb.Nil):
@@ -300,7 +297,7 @@ func findCount(ctx context.Context, redis *rdb.Client, namespace string, failure
 		return counts[0], nil
 	case len(counts) > 1 && errors.Is(failure, ErrNoBus):
 		return 0, fmt.Errorf("there are partitions of several buses, of %v partitions: set the key %s to the number of the right one",
-			counts, Keys{namespace}.Partitions())
+			counts, layout.Keys{Namespace: namespace}.Partitions())
 	}
 	return 0, failure
 }

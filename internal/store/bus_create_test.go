@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -175,7 +176,7 @@ func TestAMarkOfAnyPartitionSaysThatABusIsACopy(t *testing.T) {
 	redis := server.Open(t)
 	require.NoError(t, store.CreateBus(t.Context(), redis, "", 3))
 	last := redis.Partitions("", 3)[2]
-	require.NoError(t, last.Set(t.Context(), store.Keys{Namespace: last.Namespace()}.Copying(), 1, 0).Err())
+	require.NoError(t, last.Set(t.Context(), layout.Keys{Namespace: last.Namespace()}.Copying(), 1, 0).Err())
 	_, err := store.AwaitBus(t.Context(), redis, redis, "", store.Options{}, slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, store.ErrCopying)
 }
@@ -185,7 +186,7 @@ func TestAMarkOfAnyPartitionSaysThatABusIsACopy(t *testing.T) {
 func TestABusThatWasMovedAway(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		redis := server.Open(t)
-		plans := store.Keys{Namespace: "ns:"}.Plans()
+		plans := layout.Keys{Namespace: "ns:"}.Plans()
 		require.NoError(t, server.Raw.HSet(t.Context(), plans, "?!", "open/new/abc").Err())
 		_, err := store.OpenOne(t.Context(), redis, "ns:", store.Options{})
 		require.NoError(t, err, "the target of a move")

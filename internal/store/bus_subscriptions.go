@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -76,7 +77,7 @@ func (s *Bus) mayName(ctx context.Context, client bus.ClientName, topics map[rdb
 	fresh := 0
 	for number, some := range topics {
 		home := s.partitions[number]
-		known, key := make([]rdb.Reply[bool], len(some)), Keys{Namespace: home.Namespace()}.Owners()
+		known, key := make([]rdb.Reply[bool], len(some)), layout.Keys{Namespace: home.Namespace()}.Owners()
 		err := home.Pipelined(ctx, "look for topics", func(pipe rdb.Commands) {
 			for i, topic := range some {
 				known[i] = pipe.HExists(ctx, key, string(topic))
@@ -96,7 +97,7 @@ func (s *Bus) mayName(ctx context.Context, client bus.ClientName, topics map[rdb
 	}
 	owned, all := int64(0), int64(0)
 	for _, p := range s.partitions {
-		keys := Keys{Namespace: p.Namespace()}
+		keys := layout.Keys{Namespace: p.Namespace()}
 		var own rdb.Reply[string]
 		var there rdb.Reply[int64]
 		err := p.Pipelined(ctx, "count topics", func(pipe rdb.Commands) {
@@ -149,7 +150,7 @@ func (s *Bus) Unsubscribe(ctx context.Context, token bus.Token, topic bus.TopicN
 		return err
 	}
 	// A partition knows the topics of its subscribers, and those of which it is the home.
-	known, failure := home.SIsMember(ctx, Keys{Namespace: home.Namespace()}.Topics(), string(topic)).Result()
+	known, failure := home.SIsMember(ctx, layout.Keys{Namespace: home.Namespace()}.Topics(), string(topic)).Result()
 	if failure != nil {
 		return rdb.Wrap("unsubscribe", failure)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -204,7 +205,7 @@ func TestAnUnusedTopicThatIsRelayed(t *testing.T) {
 			}
 		}
 		for topic, want := range map[bus.TopicName]bool{topic: true, unused: false} {
-			known, err := p.All[0].SIsMember(ctx, store.Keys{Namespace: p.All[0].Namespace()}.Topics(), string(topic)).Result()
+			known, err := p.All[0].SIsMember(ctx, layout.Keys{Namespace: p.All[0].Namespace()}.Topics(), string(topic)).Result()
 			require.NoError(t, err)
 			assert.Equal(t, want, known, topic)
 		}

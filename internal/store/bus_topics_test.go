@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -98,7 +98,7 @@ func TestSubscribingWhileATopicIsDeleted(t *testing.T) {
 		assert.Equal(t, []int{2}, p.Received(1, token, topic))
 
 		require.NoError(t, p.DeleteTopic(ctx, topic, storetest.Publisher))
-		topics, err := p.All[1].SMembers(ctx, store.Keys{Namespace: p.All[1].Namespace()}.SubscriberTopics(token)).Result()
+		topics, err := p.All[1].SMembers(ctx, layout.Keys{Namespace: p.All[1].Namespace()}.SubscriberTopics(token)).Result()
 		require.NoError(t, err)
 		assert.Empty(t, topics)
 		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
@@ -142,7 +142,7 @@ func TestGenerationsAreNeverUsedAgain(t *testing.T) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)
 		token := p.AddSubscriber(1, 100, topic)
 		generation := func() string {
-			return p.All[0].HGet(ctx, store.Keys{Namespace: p.All[0].Namespace()}.Outboxes(topic), "01").Val()
+			return p.All[0].HGet(ctx, layout.Keys{Namespace: p.All[0].Namespace()}.Outboxes(topic), "01").Val()
 		}
 		late := generation()
 		require.NoError(t, p.Unsubscribe(ctx, token, topic))
@@ -165,7 +165,7 @@ func TestAPartitionThatIsHeldIsNotTakenForEmpty(t *testing.T) {
 		token := p.AddSubscriber(1, 100, topic)
 		_, err := p.All[1].Hold(ctx, 0)
 		require.NoError(t, err)
-		key := store.Keys{Namespace: p.All[1].Namespace()}.TopicSubscribers(topic)
+		key := layout.Keys{Namespace: p.All[1].Namespace()}.TopicSubscribers(topic)
 		require.NoError(t, p.All[1].Rename(ctx, key, key+" aside").Err())
 		require.ErrorIs(t, p.EndUnwantedRelays(ctx, p.Home(topic), []bus.TopicName{topic}), bus.ErrUnavailable)
 		require.NoError(t, p.All[1].Rename(ctx, key+" aside", key).Err())
@@ -211,7 +211,7 @@ func TestASubscriptionGetsWhatIsPublishedAfterIt(t *testing.T) {
 		assert.Equal(t, []int{2}, p.Received(1, token, other))
 		assert.Equal(t, []int{10, 11}, p.Received(1, late, topic))
 		assert.Equal(t, []int{2}, p.Received(1, late, other))
-		starts := store.Keys{Namespace: p.All[1].Namespace()}.RelayStarts()
+		starts := layout.Keys{Namespace: p.All[1].Namespace()}.RelayStarts()
 		assert.Zero(t, p.All[1].Exists(ctx, starts).Val(), "all have begun")
 
 		p.PublishEvents(topic, 12, 12)
@@ -248,7 +248,7 @@ func testLostCounts(t *testing.T, field, changed string) {
 		p.PublishEvents(topic, 4, 6)
 		require.NoError(t, p.Of(token).DeleteSubscriber(ctx, token))
 		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
-		keys := store.Keys{Namespace: p.All[0].Namespace()}
+		keys := layout.Keys{Namespace: p.All[0].Namespace()}
 		require.NoError(t, p.All[0].Del(ctx, keys.RelayCarried(), keys.Outbox(1)).Err())
 		markBus(p, 0, field, changed)
 		p.PublishEvents(topic, 7, 8)

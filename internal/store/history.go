@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -32,6 +33,9 @@ var historyRefusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "no history": ErrNoHistory,
 }
 
+// HistoryField is the field of [layout.Keys.Plans] that is there while a topic keeps a history.
+func HistoryField(name bus.TopicName) string { return "/" + string(name) }
+
 // History keeps what topics have received, for readers to come: the history of a topic, within
 // limits that its publisher sets. Off by default. A publish appends to it, in the same step that
 // queues its events: lua/lib/histories.lua. It is safe for concurrent use.
@@ -41,12 +45,12 @@ var historyRefusals = map[string]error{
 type History struct {
 	store *Store
 	redis *rdb.Partition
-	keys  Keys
+	keys  layout.Keys
 }
 
 // NewHistory returns the histories in a store.
 func NewHistory(st *Store) *History {
-	return &History{st, st.Partition(), Keys{Namespace: st.Partition().Namespace()}}
+	return &History{st, st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // HistoryLimits say how much a history keeps: the newest events, as many as all of the limits

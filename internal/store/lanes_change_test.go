@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -38,7 +39,7 @@ func TestAPublishKnowsTheLanesOfTheMoment(t *testing.T) {
 			require.NoError(t, storetest.Publish(t.Context(), stores[i%2], p))
 			used := 0
 			for lane := range 4 {
-				used += int(f.Redis.SCard(t.Context(), store.Keys{}.CurrentOfLane(storetest.Alice, lane)).Val())
+				used += int(f.Redis.SCard(t.Context(), layout.Keys{}.CurrentOfLane(storetest.Alice, lane)).Val())
 			}
 			require.Equal(t, lanes, used, "as many lanes as there are at the moment")
 			require.Equal(t, "30", f.Redis.HGet(t.Context(), "batches:gauges:event", "alice--1").Val(), "none twice, none missing")

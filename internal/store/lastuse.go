@@ -6,14 +6,12 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
 // scriptTokensUsed is described in its header.
 var scriptTokensUsed = newScript("tokens_used")
-
-// TokensUsed is a hash: token to when it was last used (ms).
-func (k Keys) TokensUsed() string { return k.Namespace + "api_tokens:used" }
 
 // maxNoted is how many tokens one step notes.
 const maxNoted = 500
@@ -41,7 +39,7 @@ func noteTokensUsed(ctx context.Context, st *Store, args []any) error {
 // TokensUsed returns when tokens were last used, as far as it is noted, which may be a minute late.
 // It fails with [bus.ErrUnavailable].
 func TokensUsed(ctx context.Context, st *Store) (map[bus.Token]time.Time, error) {
-	noted, err := st.Partition().HGetAll(ctx, Keys{st.Partition().Namespace()}.TokensUsed()).Result()
+	noted, err := st.Partition().HGetAll(ctx, layout.Keys{Namespace: st.Partition().Namespace()}.TokensUsed()).Result()
 	if err != nil && !rdb.IsWrongType(err) {
 		return nil, rdb.Wrap("read the use of tokens", err)
 	}

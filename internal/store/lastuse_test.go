@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -55,7 +56,7 @@ func TestManyUsesAreNotedInSteps(t *testing.T) {
 func TestAKeyOfAnotherTypeHarmsNothingElse(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	ctx, st := t.Context(), storetest.Open(t, redis)
-	require.NoError(t, redis.Raw.Set(ctx, store.Keys{}.TokensUsed(), "no hash", 0).Err())
+	require.NoError(t, redis.Raw.Set(ctx, layout.Keys{}.TokensUsed(), "no hash", 0).Err())
 	assert.Error(t, store.NoteTokensUsed(ctx, st, map[bus.Token]time.Time{"shop--1": time.Now()}))
 	got, err := store.TokensUsed(ctx, st)
 	assert.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -28,12 +29,12 @@ var ErrLetterUnknown = errors.New("there is no such dead letter")
 // too many or too old. It is safe for concurrent use.
 type Letters struct {
 	redis *rdb.Partition
-	keys  Keys
+	keys  layout.Keys
 }
 
 // NewLetters returns the dead letters in a store.
 func NewLetters(st *Store) *Letters {
-	return &Letters{st.Partition(), Keys{Namespace: st.Partition().Namespace()}}
+	return &Letters{st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // Letter is a dead letter, without its events.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -253,7 +254,7 @@ func TestALetterComesBackInItsLane(t *testing.T) {
 			}}))
 			return task.Delivery.Batch
 		}
-		lane := func(id bus.BatchID) string { return b.Redis.HGet(ctx, store.Keys{}.BatchState(id), "lane").Val() }
+		lane := func(id bus.BatchID) string { return b.Redis.HGet(ctx, layout.Keys{}.BatchState(id), "lane").Val() }
 
 		first, second, third := dies(of[0]), dies(of[1]), dies(of[1])
 		for _, id := range []bus.BatchID{first, second} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
@@ -53,12 +54,12 @@ var (
 type Relays struct {
 	redis *rdb.Partition
 	store *Store
-	keys  Keys
+	keys  layout.Keys
 }
 
 // NewRelays returns the relays of a store's partition.
 func NewRelays(st *Store) *Relays {
-	return &Relays{st.Partition(), st, Keys{st.Partition().Namespace()}}
+	return &Relays{st.Partition(), st, layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // maxOpened is how many topics one step opens.
@@ -111,7 +112,8 @@ func (r *Relays) NoteStarts(ctx context.Context, home *Relays, token bus.Token, 
 	return nil
 }
 
-// Generations are those of topics whose events are relayed to a partition: see [Keys.Outboxes].
+// Generations are those of topics whose events are relayed to a partition: see
+// [layout.Keys.Outboxes].
 type Generations map[bus.TopicName]string
 
 // Opened returns, for each partition, which of some topics are relayed to it. It fails with

@@ -11,26 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
-
-func TestRelayKeysInLua(t *testing.T) {
-	p := rdbtest.Embedded(t).Open(t).Partition("ns:")
-	k := store.Keys{Namespace: "ns:"}
-	for expression, want := range map[string]string{
-		"outboxes_key('x')": k.Outboxes("x"), "outbox_key('07')": k.Outbox(7), "relay_taken_key()": k.RelayTaken(),
-		"relay_carried_key()": k.RelayCarried(), "relay_starts_key()": k.RelayStarts(), "relayed_key('11')": k.Relayed(11),
-	} {
-		script := rdb.NewScript(rdb.Library{"local ns = ARGV[1]\n", store.RelayKind().Library()[0]}, "return "+expression)
-		got, err := p.Run(t.Context(), script).Value()
-		require.NoError(t, err)
-		assert.Equal(t, want, got)
-	}
-}
 
 func TestEventsReachSubscribersInAllPartitions(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
@@ -220,7 +207,7 @@ func TestOpeningAndClosing(t *testing.T) {
 		name := w.TopicIn(0, 0)
 		w.AddSubscriber(to, 100, name)
 		generation := func() string {
-			return w.All[0].HGet(ctx, store.Keys{Namespace: w.All[0].Namespace()}.Outboxes(name), to.String()).Val()
+			return w.All[0].HGet(ctx, layout.Keys{Namespace: w.All[0].Namespace()}.Outboxes(name), to.String()).Val()
 		}
 		before := generation()
 		assert.Equal(t, "1", before)

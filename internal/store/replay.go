@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -68,14 +69,14 @@ const (
 // to look after a replay that has ended until they have gone: then it is closed.
 type Replays struct {
 	redis *rdb.Partition
-	keys  Keys
+	keys  layout.Keys
 	store *Store
 	all   *Bus
 }
 
 // NewReplays returns the replays in one of the stores of a bus.
 func NewReplays(all *Bus, st *Store) *Replays {
-	return &Replays{st.Partition(), Keys{Namespace: st.Partition().Namespace()}, st, all}
+	return &Replays{st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}, st, all}
 }
 
 // historyOf are the histories that have a topic's: those of its home.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -72,7 +73,7 @@ func TestLanesChangeInTheMiddle(t *testing.T) {
 		assert.Equal(t, store.ReplayCopied, progress)
 		assert.NotEqual(t, old.Version, c.Lanes().Version)
 
-		lanes, keys := map[string]bool{}, store.Keys{Namespace: b.Store.Partition().Namespace()}
+		lanes, keys := map[string]bool{}, layout.Keys{Namespace: b.Store.Partition().Namespace()}
 		for _, bid := range b.Redis.SMembers(ctx, keys.ReplayBatches(c.ID)).Val() {
 			state := b.Redis.HGetAll(ctx, keys.BatchState(bus.BatchID(bid))).Val()
 			assert.Equal(t, string(c.ID), state["replay"])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -25,12 +26,12 @@ const (
 // step that takes them: lua/lib/slices.lua. It is safe for concurrent use.
 type Retention struct {
 	redis *rdb.Partition
-	keys  Keys
+	keys  layout.Keys
 }
 
 // NewRetention returns the retention of a store.
 func NewRetention(st *Store) *Retention {
-	return &Retention{st.Partition(), Keys{Namespace: st.Partition().Namespace()}}
+	return &Retention{st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // DroppedBatches is how many batches of a subscriber were dropped, and how many events are lost so.

@@ -40,12 +40,12 @@ var Library = slices.Concat(queue.Library, library)
 var library = rdb.Library{lua(
 	"lib/keys", "lib/batches", "lib/replays", "lib/plans", "lib/subscriber_lanes", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
-	"lib/append", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
+	"lib/append", "lib/relay_keys", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
 	"lib/bounds", "lib/endings", "lib/ends",
 )}
 
 // Outboxes is the part of [Library] that is about outboxes.
-var Outboxes = lua("lib/outboxes")
+var Outboxes = lua("lib/relay_keys", "lib/outboxes")
 
 func lua(names ...string) string        { return rdb.ReadLua(luaFiles, names...) }
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }

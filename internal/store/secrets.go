@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/signature"
 )
@@ -21,12 +22,12 @@ var scriptSecretsPut = newScript("secrets_put")
 type Secrets struct {
 	store *Store
 	redis *rdb.Partition
-	keys  Keys
+	keys  layout.Keys
 }
 
 // NewSecrets returns the signing secrets in a store.
 func NewSecrets(st *Store) *Secrets {
-	return &Secrets{st, st.Partition(), Keys{Namespace: st.Partition().Namespace()}}
+	return &Secrets{st, st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // List returns a subscriber's secrets, newest first, also those that have expired. It fails with

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -21,8 +21,7 @@ type Options struct {
 // Store reads and writes the bus's state in one partition. It is safe for concurrent use.
 type Store struct {
 	redis *rdb.Partition
-	keys  Keys
-	jobs  queue.Keys
+	keys  layout.Keys
 	// keysPerSlice is the most idempotency keys in a slice of them.
 	keysPerSlice int
 	lanes        laneCache
@@ -33,7 +32,7 @@ type Store struct {
 // New makes a store on a partition.
 func New(partition *rdb.Partition, o Options) *Store {
 	s := &Store{
-		redis: partition, keys: Keys{partition.Namespace()}, jobs: queue.Keys{Namespace: partition.Namespace()},
+		redis: partition, keys: layout.Keys{Namespace: partition.Namespace()},
 		maxClientTopics: o.MaxClientTopics, maxTopics: o.MaxTopics,
 	}
 	s.keysPerSlice = max(cmp.Or(o.IdempotencyKeys, bus.DefaultIdempotencyKeys)/IdempotencySlices, 1)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -27,7 +28,7 @@ func QueueTestEvent(ctx context.Context, st *Store, token bus.Token, now time.Ti
 	if err != nil {
 		return "", err
 	}
-	keys := Keys{Namespace: st.Partition().Namespace()}
+	keys := layout.Keys{Namespace: st.Partition().Namespace()}
 	topics, err := st.Partition().SMembers(ctx, keys.SubscriberTopics(holder)).Result()
 	if err != nil {
 		return "", rdb.Wrap("queue test event", err)

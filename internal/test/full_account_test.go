@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
@@ -125,7 +125,7 @@ func autodrop(t *testing.T, b *bustest.Bus) {
 	for range 2 { // one may have been running
 		_, err := jobs.Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 		require.NoError(t, err)
-		index := queue.Keys{}.JobsIndex(bus.QueueAux)
+		index := layout.Keys{}.JobsIndex(bus.QueueAux)
 		require.Eventually(t, func() bool {
 			return !b.Redis.Raw.SIsMember(t.Context(), index, wire.PackJob(bus.Job{Name: bus.JobAutodrop})).Val()
 		}, bustest.WaitTimeout, time.Millisecond)

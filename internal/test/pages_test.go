@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,15 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
-
-	"routemaster/internal/account"
-	"routemaster/internal/activity"
-	"routemaster/internal/console"
-	"routemaster/internal/jobs"
-	"routemaster/internal/machines/engine"
-	"routemaster/internal/overview/samples"
-	"routemaster/internal/queue"
-	"routemaster/internal/store"
 )
 
 const root = "../../"
@@ -206,40 +196,4 @@ func TestFilesNamedByPagesExist(t *testing.T) {
 		}
 	}
 	assert.Greater(t, named, 10)
-}
-
-// layoutRow is a row of a table of keys.
-var layoutRow = regexp.MustCompile("(?m)^\\| `([a-z_:{}/]+)`(?: \\*)? \\| (?:set|hash|list|sorted set|stream|string) \\|")
-
-// TestTheLayoutIsThatOfTheCode builds every key with "x" for what it names, and looks for it in the
-// tables.
-func TestTheLayoutIsThatOfTheCode(t *testing.T) {
-	var documented, built []string
-	placeholder := regexp.MustCompile(`\{[a-z]+\}`)
-	pages := readPages(t)
-	tables := pages["../../INTERNALS.md"] + pages["../../docs/fields-in-redis.md"]
-	for _, row := range layoutRow.FindAllStringSubmatch(tables, -1) {
-		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1", "{partition}", "01", "{status}", "x").Replace(row[1])
-		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
-	}
-	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, account.Keys{}, jobs.Keys{}, engine.Keys{}, samples.Keys{}, console.Keys{}, activity.Keys{},
-	} {
-		value := reflect.ValueOf(keys)
-		for i := range value.NumMethod() {
-			method := value.Method(i)
-			var names []reflect.Value
-			for n := range method.Type().NumIn() {
-				name := reflect.New(method.Type().In(n)).Elem()
-				if name.Kind() == reflect.String {
-					name.SetString("x")
-				} else {
-					name.SetInt(1)
-				}
-				names = append(names, name)
-			}
-			built = append(built, method.Call(names)[0].String())
-		}
-	}
-	assert.ElementsMatch(t, built, documented)
 }

@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/clock"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
@@ -32,7 +33,7 @@ func TestTheOverview(t *testing.T) {
 			require.NoError(t, limits.Write(t.Context(), p))
 		}
 		first := a.First().Partition()
-		require.NoError(t, first.HSet(t.Context(), account.Keys{Namespace: first.Namespace()}.Accounts(), "alice", 7000).Err())
+		require.NoError(t, first.HSet(t.Context(), layout.Keys{Namespace: first.Namespace()}.Accounts(), "alice", 7000).Err())
 		for who, hidden := range map[string]bool{bob: true, rootKey: false} {
 			got := a.Do(who, "GET", "/overview", "")
 			require.Equal(t, http.StatusOK, got.Status)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -57,7 +58,7 @@ func TestReplays(t *testing.T) {
 			_, status := a.settings(alice, "/subscriber")
 			assert.EqualValues(t, want, status["replays"])
 			p := a.Of(alice).Partition()
-			require.NoError(t, p.Del(t.Context(), store.Keys{Namespace: p.Namespace()}.Replay(bus.ReplayID(done.ID))).Err(), "as if it expired")
+			require.NoError(t, p.Del(t.Context(), layout.Keys{Namespace: p.Namespace()}.Replay(bus.ReplayID(done.ID))).Err(), "as if it expired")
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -76,7 +77,7 @@ func TestSeveralQuietPartitionsAreNotScheduled(t *testing.T) {
 func TestWhatIsDueIsKnown(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p := storetest.NewPartitions(t, server.Open(t))
-		keys := queue.Keys{Namespace: p.All[1].Namespace()}
+		keys := layout.Keys{Namespace: p.All[1].Namespace()}
 		job := wire.PackJob(bus.Job{Name: "job", Args: []string{"job"}})
 		due := time.Now().Add(60 * time.Millisecond)
 		require.NoError(t, server.Raw.SAdd(t.Context(), keys.JobsIndex(bus.QueueMain), job).Err())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -95,7 +96,7 @@ func TestAPartitionThatIsHeldKeepsNoThread(t *testing.T) {
 		}, in(2, p.Batches...))
 		enqueue(0, "held") // and one thread takes it
 		require.Eventually(t, func() bool {
-			return p.All[0].Exists(t.Context(), queue.Keys{Namespace: p.All[0].Namespace()}.PendingIndex(bus.QueueMain)).Val() == 1
+			return p.All[0].Exists(t.Context(), layout.Keys{Namespace: p.All[0].Namespace()}.PendingIndex(bus.QueueMain)).Val() == 1
 		}, soon, time.Millisecond)
 		for _, number := range []rdb.Number{0, 1} {
 			_, err := p.All[number].Hold(t.Context(), 0)
@@ -118,7 +119,7 @@ func TestAPartitionThatIsHeldKeepsNoThread(t *testing.T) {
 		stop()
 		for _, p := range p.All {
 			require.NoError(t, p.EachKey(t.Context(), p.Namespace()+"jobs:*", func(keys []string) error {
-				require.Subset(t, []string{queue.Keys{Namespace: p.Namespace()}.MaxInFlight()}, keys)
+				require.Subset(t, []string{layout.Keys{Namespace: p.Namespace()}.MaxInFlight()}, keys)
 				return nil
 			}))
 		}
@@ -151,7 +152,7 @@ func TestAJobWhoseEndIsForgotten(t *testing.T) {
 			}
 		}
 	})
-	keys, redis := queue.Keys{Namespace: all[0].Partition().Namespace()}, servers[0].Raw
+	keys, redis := layout.Keys{Namespace: all[0].Partition().Namespace()}, servers[0].Raw
 	enqueue(0, "a")
 	enqueue(0, "b")
 	jobs := map[bus.WorkerID]string{} // as Redis has them
@@ -197,7 +198,7 @@ func TestAJobWhoseEndIsForgottenWhileNoneWaits(t *testing.T) {
 		}
 		return queue.Done
 	}, in(2, queues...), func(c *worker.Config) { c.AcquireTimeout = time.Hour })
-	keys, redis := queue.Keys{Namespace: all[0].Partition().Namespace()}, servers[0].Raw
+	keys, redis := layout.Keys{Namespace: all[0].Partition().Namespace()}, servers[0].Raw
 	jobs := map[bus.WorkerID]string{} // as Redis has them
 	for _, arg := range []string{"a", "b"} {
 		enqueue(0, arg)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -100,7 +101,7 @@ func requireNothingLeft(t *testing.T, server *rdbtest.Server) {
 	for _, pattern := range []string{"jobs:*", "workers", "batch*"} {
 		keys, err := server.Raw.Keys(t.Context(), pattern).Result()
 		require.NoError(t, err)
-		require.Subset(t, []string{queue.Keys{}.MaxInFlight()}, keys) // a note, which stays
+		require.Subset(t, []string{layout.Keys{}.MaxInFlight()}, keys) // a note, which stays
 	}
 }
 

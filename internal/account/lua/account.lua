@@ -1,7 +1,5 @@
 -- Accounts of what clients keep in Redis, and what they may keep: see account.go.
 
-local function accounts_key() return ns .. 'accounts' end
-
 -- The account of a client, '' for root's. A script reads it before it writes anything, and charges
 -- it last: so nothing is charged for a change that fails. Accounts that are damaged begin anew.
 local function account_of(client)

@@ -13,9 +13,9 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/console"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/outbound"
-	"routemaster/internal/store"
 	"routemaster/internal/web/webtest"
 	"routemaster/internal/wire"
 )
@@ -101,7 +101,7 @@ func (d *Desk) attempt() {
 		Duration: time.Second, RetryAt: At.Add(time.Minute), Excerpt: Hostile, Public: true,
 	})
 	p := d.Of(Shop).Partition()
-	require.NoError(d.T, p.LPush(d.T.Context(), store.Keys{Namespace: p.Namespace()}.Attempts(Shop), record).Err())
+	require.NoError(d.T, p.LPush(d.T.Context(), layout.Keys{Namespace: p.Namespace()}.Attempts(Shop), record).Err())
 }
 
 // first is the ID of the first element of a list of Shop's.

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -19,7 +20,7 @@ type Shop struct {
 	// All is the top over it.
 	All  *jobs.Bus
 	T    testing.TB
-	Keys jobs.Keys
+	Keys layout.Keys
 	// Now is what the clock shows.
 	Now time.Time
 }
@@ -28,7 +29,7 @@ type Shop struct {
 func NewShop(t testing.TB, server *rdbtest.Server, now time.Time) *Shop {
 	const namespace = "w:"
 	all := jobs.NewBus(rdb.Partitions{server.Open(t).Partition(namespace)})
-	return &Shop{all.All()[0], all, t, jobs.Keys{Namespace: namespace}, now}
+	return &Shop{all.All()[0], all, t, layout.Keys{Namespace: namespace}, now}
 }
 
 // Add makes a type of three attempts, one at a time, with changes.

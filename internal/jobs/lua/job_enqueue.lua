@@ -45,7 +45,7 @@ for i = 7, #ARGV, 4 do
   if not found[2] and removed[ARGV[i]] then return { 0, 'removed', index } end
   there[i] = found[2]
   if found[2] then
-    bytes = bytes - redis.call('STRLEN', data_key(found[3] or ARGV[i]))
+    bytes = bytes - redis.call('STRLEN', job_data_key(found[3] or ARGV[i]))
     if bytes < 0 and #keys > 1 then return { 0, 'too large', index } end
   elseif never_runs(ARGV[i + 2], ARGV[i + 3], now) then
     return { 0, 'never runs', index }

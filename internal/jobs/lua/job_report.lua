@@ -55,6 +55,6 @@ if status == 'failed' then -- as which it is archived
     unpack(notes_of(type, job, now, reason)))
   return { 1, '' }
 end
-redis.call('ZREM', archive_key(type.name, 'failed'), job.id)
+redis.call('ZREM', archived_jobs_key(type.name, 'failed'), job.id)
 enter_archive(type, job, status, attempt, now, said)
 return { 1, status }

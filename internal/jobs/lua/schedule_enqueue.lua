@@ -11,7 +11,7 @@ local name, id, now, most = ARGV[2], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7
 if redis.call('HGET', schedules_key(), name) ~= ARGV[3] then return 'elsewhere' end
 local type = read_type(name)
 if not type or type.deleted then return 'elsewhere' end
-local found = redis.call('HMGET', type_key(name), 'schedule_open', 'schedule_shared')
+local found = redis.call('HMGET', job_type_key(name), 'schedule_open', 'schedule_shared')
 local open = {}
 for one in string.gmatch(found[1] or '', '%S+') do table.insert(open, one) end
 if #open >= most then
@@ -24,14 +24,14 @@ if #open >= most then
 end
 local function skip(reason)
   redis.call('HSET', schedules_key(), name, ARGV[4])
-  redis.call('HSET', type_key(name), 'skipped_at', ARGV[4], 'skip_reason', reason,
+  redis.call('HSET', job_type_key(name), 'skipped_at', ARGV[4], 'skip_reason', reason,
     'schedule_open', table.concat(open, ' '))
   return 'skipped'
 end
 if #open >= most then return skip('jobs_open') end
 local data, data_id, kept = nil, found[2], JOB_BYTES
-if not data_id or redis.call('EXISTS', data_key(data_id)) == 0 then
-  data = redis.call('HGET', type_key(name), 'schedule_data')
+if not data_id or redis.call('EXISTS', job_data_key(data_id)) == 0 then
+  data = redis.call('HGET', job_type_key(name), 'schedule_data')
   if not data or data == '' then data = 'null' end
   kept = kept + #data
 end
@@ -42,13 +42,13 @@ if redis.call('EXISTS', job_key(id)) == 1 then return 'elsewhere' end
 local place = next_number(type, now)
 if data then
   data_id = 'schedule:' .. name .. ':' .. exact(place)
-  redis.call('SET', data_key(data_id), data)
+  redis.call('SET', job_data_key(data_id), data)
 end
-redis.call('SADD', copies_key(data_id), id)
+redis.call('SADD', job_copies_key(data_id), id)
 table.insert(open, id)
-redis.call('HSET', type_key(name), 'schedule_shared', data_id, 'schedule_open',
+redis.call('HSET', job_type_key(name), 'schedule_shared', data_id, 'schedule_open',
   table.concat(open, ' '))
-redis.call('HDEL', type_key(name), 'skipped_at', 'skip_reason')
+redis.call('HDEL', job_type_key(name), 'skipped_at', 'skip_reason')
 add_jobs(type, {
   { id = id, data_id = data_id, place = place, run_after = '0', expires_at = '0' },
 }, '', now)

@@ -19,8 +19,8 @@ local function counts_of(name)
     oldest = math.max(oldest, tonumber(redis.call('HGET', job_key(id), 'run_after')) or 0)
   end
   return {
-    redis.call('ZCARD', open_key(name)) - in_progress, math.max(standing - turns, 0), in_progress,
-    oldest and exact(oldest) or '', exact(type.held_until),
+    redis.call('ZCARD', open_jobs_key(name)) - in_progress, math.max(standing - turns, 0),
+    in_progress, oldest and exact(oldest) or '', exact(type.held_until),
   }
 end
 

@@ -16,21 +16,21 @@ allow_when_full()
 local name, now, left = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local type = read_type(name)
 if not type then
-  redis.call('SREM', types_key(), name)
+  redis.call('SREM', job_types_key(), name)
   return { 0, 0, 0 }
 end
 local removed, open, kept = 0, 0, 0
 if type.deleted then
-  for _, id in ipairs(redis.call('ZRANGE', open_key(name), 0, left - 1)) do
+  for _, id in ipairs(redis.call('ZRANGE', open_jobs_key(name), 0, left - 1)) do
     left = left - 1
     local ok, job = pcall(read_job, id)
     if ok and job then
       archive(type, job, 'cancelled', job.attempts, now, nil, 'the job type was deleted')
     else
-      redis.call('ZREM', open_key(name), id)
+      redis.call('ZREM', open_jobs_key(name), id)
     end
   end
-  open = redis.call('ZCARD', open_key(name))
+  open = redis.call('ZCARD', open_jobs_key(name))
 end
 for _, entry in ipairs(left > 0 and redis.call('ZRANGE', type.lane, 0, left - 1) or {}) do
   local _, id = unpack_job(entry)
@@ -41,16 +41,16 @@ for _, entry in ipairs(left > 0 and redis.call('ZRANGE', type.lane, 0, left - 1)
 end
 local before = exact(now - math.max(type.retention, MIN_RETENTION) * 1000000)
 for _, status in ipairs(STATUSES) do
-  local key = archive_key(name, status)
+  local key = archived_jobs_key(name, status)
   local ids = redis.call('ZRANGEBYSCORE', key, '-inf', before, 'LIMIT', 0, left)
   remove_archived(name, type, key, ids, now)
   removed, left = removed + #ids, left - #ids
   kept = kept + redis.call('ZCARD', key)
 end
 if type.deleted and open == 0 and kept == 0 then
-  if type.owner ~= '' then redis.call('SREM', types_of_key(type.owner), name) end
+  if type.owner ~= '' then redis.call('SREM', job_types_of_key(type.owner), name) end
   if type.kept > 0 then charge(account_of(type.owner), -type.kept) end
-  redis.call('DEL', type_key(name))
-  redis.call('SREM', types_key(), name)
+  redis.call('DEL', job_type_key(name))
+  redis.call('SREM', job_types_key(), name)
 end
 return { removed, open, left == 0 and 1 or 0 }

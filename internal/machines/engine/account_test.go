@@ -11,13 +11,14 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/engine"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/rdb/rdbtest"
 )
 
-var accountsKey = account.Keys{Namespace: machinestest.Namespace}.Accounts()
+var accountsKey = layout.Keys{Namespace: machinestest.Namespace}.Accounts()
 
 // kept is what the account of a client says.
 func kept(f *machinestest.Fixture, client bus.ClientName) int64 {
@@ -168,7 +169,7 @@ func TestALabelOfDamagedMetadata(t *testing.T) {
 		t.Parallel()
 		f, ctx := machinestest.New(t, server), t.Context()
 		f.Apply(ring)
-		metadata := engine.Keys{Namespace: machinestest.Namespace}.Metadata("m", "ann")
+		metadata := layout.Keys{Namespace: machinestest.Namespace}.LabelMetadata("m", "ann")
 		_, err := f.For("alice").Add(ctx, "m", "ann", machines.Object{"x": 1}, f.Now)
 		require.NoError(t, err)
 		require.NoError(t, server.Raw.Del(ctx, metadata).Err())

@@ -108,7 +108,7 @@ state_machines:
 	eachServed(t, action, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
 		s.Answer(machinestest.With(503, ""))
 		f.Create("v", "ann", `{}`)
-		standing := func() string { return f.Server.Raw.HGet(t.Context(), f.Keys.Standings("v"), "a").Val() }
+		standing := func() string { return f.Server.Raw.HGet(t.Context(), f.Keys.MachineStandings("v"), "a").Val() }
 		failing := standing()
 		f.Apply(strings.Replace(action, `action: a, webhook: "URL"`, `gate: a, exit_condition: metadata.go`, 1))
 		f.Work()

@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -117,7 +118,7 @@ func (c *Client) subscribed(ctx context.Context, tokens []bus.Token) (*store.Sto
 	})
 	for _, token := range tokens {
 		p := c.Stores.Of(token).Partition()
-		callback, err := p.HGet(ctx, store.Keys{Namespace: p.Namespace()}.Subscriber(token), "callback").Result()
+		callback, err := p.HGet(ctx, layout.Keys{Namespace: p.Namespace()}.Subscriber(token), "callback").Result()
 		if err != nil && !errors.Is(err, rdb.Nil) {
 			return nil, rdb.Wrap("look for the machines' subscription", err)
 		}

@@ -12,10 +12,10 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
@@ -96,7 +96,7 @@ func (c *Client) publishers(ctx context.Context, events []machines.Event) (map[b
 			continue
 		}
 		home := c.Stores.Home(topic).Partition()
-		keys := store.Keys{Namespace: home.Namespace()}
+		keys := layout.Keys{Namespace: home.Namespace()}
 		var token, owner rdb.Reply[string]
 		err := home.Reads(ctx, "read publisher", func(pipe rdb.Commands) {
 			token, owner = pipe.HGet(ctx, keys.Topic(topic), "publisher"), pipe.HGet(ctx, keys.Owners(), string(topic))

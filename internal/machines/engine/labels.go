@@ -184,7 +184,7 @@ func (s *Store) Retry(ctx context.Context, machine machines.Name, name machines.
 // [machines.Kept] and its creation, and how many there were, its creation included. It fails with
 // [bus.ErrUnavailable].
 func (s *Store) History(ctx context.Context, label *machines.Label) (moves []machines.Move, count int64, err error) {
-	list, err := s.redis.LRange(ctx, s.keys.History(label.Machine, label.Name), 0, -1).Result()
+	list, err := s.redis.LRange(ctx, s.keys.LabelHistory(label.Machine, label.Name), 0, -1).Result()
 	if err != nil {
 		return nil, 0, rdb.Wrap("read history", err)
 	}

@@ -136,7 +136,7 @@ func TestAKeyOfAnotherTypeLosesNothing(t *testing.T) {
 		f.Create("m", "ann", `{}`)
 		merge(f, "ann", `{"go":true}`)
 		task := f.Take("ben")
-		key := f.Keys.History("m", "ann")
+		key := f.Keys.LabelHistory("m", "ann")
 		require.NoError(t, f.Server.Raw.Set(t.Context(), key, "not a list", 0).Err())
 		_, err := f.Queue().Complete(t.Context(), task, f.Runner.Run(t.Context(), task), f.Now)
 		require.ErrorContains(t, err, "WRONGTYPE")
@@ -208,7 +208,7 @@ func TestADeletedNameComesFree(t *testing.T) {
 		require.ErrorIs(t, err, machines.ErrLabelDeleted)
 		assert.Equal(t, f.Now, label.DeletedAt)
 		assert.Equal(t, []machines.StateName{"first", ""}, f.Route("m", "ann"))
-		for _, key := range []string{f.Keys.Label("m", "ann"), f.Keys.History("m", "ann")} {
+		for _, key := range []string{f.Keys.Label("m", "ann"), f.Keys.LabelHistory("m", "ann")} {
 			assert.InDelta(t, machines.TombstoneTTL, f.Server.Raw.PTTL(t.Context(), key).Val(), float64(time.Minute))
 			require.NoError(t, f.Server.Raw.Del(t.Context(), key).Err())
 		}
@@ -350,8 +350,8 @@ func TestAListOfManyStates(t *testing.T) {
 		_, err := f.Add(t.Context(), "m", name, machines.Object{}, f.Now)
 		require.NoError(t, err)
 		state := definitions.Machine("m").States[i%states].Name
-		server.Raw.ZRem(t.Context(), f.Keys.Labels("m", "s0"), string(name))
-		server.Raw.ZAdd(t.Context(), f.Keys.Labels("m", state), redis.Z{Member: string(name)})
+		server.Raw.ZRem(t.Context(), f.Keys.LabelsIn("m", "s0"), string(name))
+		server.Raw.ZAdd(t.Context(), f.Keys.LabelsIn("m", state), redis.Z{Member: string(name)})
 		server.Raw.HSet(t.Context(), f.Keys.Label("m", name), "state", string(state))
 	}
 	var list []engine.Listed

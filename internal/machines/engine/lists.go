@@ -32,12 +32,12 @@ type Listed struct {
 func (s *Store) List(
 	ctx context.Context, machine machines.Name, f Filter,
 ) (list []Listed, next machines.LabelName, err error) {
-	key := s.keys.Names(machine)
+	key := s.keys.LabelNames(machine)
 	switch {
 	case f.Errored:
-		key = s.keys.Errored(machine)
+		key = s.keys.ErroredLabels(machine)
 	case f.State != "":
-		key = s.keys.Labels(machine, f.State)
+		key = s.keys.LabelsIn(machine, f.State)
 	}
 	names, err := s.redis.ZRangeByLex(ctx, key, rdb.LexRange(string(f.After), f.Limit)).Result()
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Store) CountAll(ctx context.Context) (counts []machines.Count, err erro
 		}
 		count := machines.Count{Machine: m.Name, States: states, Errored: errored}
 		if m.Publish != nil {
-			if count.Unpublished, err = s.redis.LLen(ctx, s.keys.Outbox(m.Name)).Result(); err != nil {
+			if count.Unpublished, err = s.redis.LLen(ctx, s.keys.MachineOutbox(m.Name)).Result(); err != nil {
 				return nil, rdb.Wrap("count moves to publish", err)
 			}
 		}
@@ -124,9 +124,9 @@ func (s *Store) Counts(
 	var erroredSize rdb.Reply[int64]
 	err = s.redis.Pipelined(ctx, "count labels", func(pipe rdb.Commands) {
 		for i, state := range states {
-			sizes[i] = pipe.ZCard(ctx, s.keys.Labels(machine, state))
+			sizes[i] = pipe.ZCard(ctx, s.keys.LabelsIn(machine, state))
 		}
-		erroredSize = pipe.ZCard(ctx, s.keys.Errored(machine))
+		erroredSize = pipe.ZCard(ctx, s.keys.ErroredLabels(machine))
 	})
 	if err != nil {
 		return nil, 0, err

@@ -10,13 +10,13 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/engine"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -123,7 +123,7 @@ func TestLabelsOfAllPartitionsAreToldAndHeardOf(t *testing.T) {
 		for _, name := range names {
 			assert.Equal(t, machines.StateName("new"), f.Show("orders", name).State)
 		}
-		keys := store.Keys{Namespace: p.All[1].Namespace()}
+		keys := layout.Keys{Namespace: p.All[1].Namespace()}
 		assert.Equal(t, "3", p.All[1].HGet(ctx, keys.Topic(to), "counter").Val())
 		for _, st := range f.Stores.All() {
 			counts, err := st.CountAll(ctx)

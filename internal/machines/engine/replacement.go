@@ -171,7 +171,7 @@ func (s *Store) Unfinished(ctx context.Context, moves []machines.StateMove) (unf
 	counts := make([]rdb.Reply[int64], len(moves))
 	err = s.redis.Pipelined(ctx, "count labels", func(pipe rdb.Commands) {
 		for i, move := range moves {
-			counts[i] = pipe.ZCard(ctx, s.keys.Labels(move.Machine, move.From))
+			counts[i] = pipe.ZCard(ctx, s.keys.LabelsIn(move.Machine, move.From))
 		}
 	})
 	if err != nil {

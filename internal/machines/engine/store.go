@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -83,7 +84,7 @@ type Store struct {
 	redis *rdb.Partition
 	// group runs what clients do with single labels, many of them at once.
 	group *rdb.Group
-	keys  Keys
+	keys  layout.Keys
 	queue *queue.Queue
 	// latest are the definitions that were read last.
 	latest *definitionCache
@@ -108,7 +109,7 @@ func NewStore(p *rdb.Partition) *Store { return NewStores(rdb.Partitions{p})[0] 
 func NewStores(partitions rdb.Partitions) []*Store {
 	all, read := make([]*Store, len(partitions)), &readDefinitions{}
 	for i, p := range partitions {
-		all[i] = &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
+		all[i] = &Store{redis: p, group: p.NewGroup(), keys: layout.Keys{Namespace: p.Namespace()}, queue: queue.New(p, kind{})}
 		all[i].latest = &definitionCache{all: read}
 		all[i].turns, all[i].rests = newTurns(all[i].changeAll), newWatches(all[i].isAtRest)
 		read.caches = append(read.caches, all[i].latest)

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // TidyInterval is how often [Client.Tidy] is to be called.
@@ -66,7 +66,7 @@ func (c *Client) mayPublish(ctx context.Context, all clients, m *machines.Machin
 // owner returns the client that publishes to a topic; empty if none does.
 func (c *Client) owner(ctx context.Context, all clients, topic bus.TopicName) (bus.ClientName, error) {
 	home := c.Stores.Home(topic).Partition()
-	keys := store.Keys{Namespace: home.Namespace()}
+	keys := layout.Keys{Namespace: home.Namespace()}
 	publisher, err := home.HGet(ctx, keys.Topic(topic), "publisher").Result()
 	if errors.Is(err, rdb.Nil) || err == nil && publisher == "" {
 		return "", nil
@@ -156,7 +156,7 @@ func (c *Client) Tidy(ctx context.Context) error {
 // unsubscribe ends subscriptions that are not needed by definitions of a version, unless there are
 // others now.
 func (c *Client) unsubscribe(ctx context.Context, at home, version int64, topics []bus.TopicName) error {
-	definitions := Keys{Namespace: at.Partition().Namespace()}.Definitions()
+	definitions := layout.Keys{Namespace: at.Partition().Namespace()}.Definitions()
 	args := []any{string(machines.DefaultPublisher), Callback, at.elsewhere, definitions, version}
 	for _, topic := range topics {
 		args = append(args, string(topic))

@@ -9,11 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/engine"
 	"routemaster/internal/machines/machinestest"
-	"routemaster/internal/store"
 )
 
 const deaf = "state_machines: {deaf: {states: [{gate: new, exit_condition: false}]}}"
@@ -43,7 +42,7 @@ func TestTheSubscriptionFollowsTheDefinitions(t *testing.T) {
 			require.NoError(t, f.client.Tidy(t.Context()))
 		}
 		assert.Empty(t, f.subscribed())
-		keys := store.Keys{Namespace: machinestest.Namespace}
+		keys := layout.Keys{Namespace: machinestest.Namespace}
 		assert.Zero(t, f.Server.Raw.SCard(t.Context(), keys.Subscribers()).Val())
 	})
 }
@@ -53,7 +52,7 @@ func TestASubscriptionOfTheSameClientIsLeftAlone(t *testing.T) {
 		require.NoError(t, f.bus.PutToken(t.Context(), "theirs", machines.DefaultPublisher))
 		require.NoError(t, f.bus.Subscribe(t.Context(), "theirs", bus.Subscription{Callback: "https://x.example", Topics: []bus.TopicName{"a"}}, f.Now))
 		require.NoError(t, f.apply(hearing))
-		keys := store.Keys{Namespace: machinestest.Namespace}
+		keys := layout.Keys{Namespace: machinestest.Namespace}
 		raw := f.Server.Raw
 		assert.Equal(t, []string{"a"}, raw.SMembers(t.Context(), keys.SubscriberTopics("theirs")).Val(), "theirs is left alone")
 		assert.EqualValues(t, 2, raw.SCard(t.Context(), keys.Subscribers()).Val())
@@ -119,7 +118,7 @@ func TestTheSubscriptionOutlivesItsToken(t *testing.T) {
 		_, _, err := f.bus.RotateToken(t.Context(), "a-old", "b-new")
 		require.NoError(t, err)
 		require.NoError(t, f.apply(strings.Replace(hearing, "topic: parcels", "topic: more", 1)))
-		keys := store.Keys{Namespace: machinestest.Namespace}
+		keys := layout.Keys{Namespace: machinestest.Namespace}
 		subscribed := func() []string {
 			return f.Server.Raw.SMembers(t.Context(), keys.SubscriberTopics("b-new")).Val()
 		}
@@ -136,7 +135,7 @@ func TestNothingEndsWhileDefinitionsAreDecided(t *testing.T) {
 	eachOnBus(t, func(t *testing.T, f *onBus) {
 		require.NoError(t, f.apply(hearing))
 		require.NoError(t, f.apply(deaf))
-		key := engine.Keys{Namespace: machinestest.Namespace}.Definitions()
+		key := layout.Keys{Namespace: machinestest.Namespace}.Definitions()
 		require.NoError(t, f.Server.Raw.HSet(t.Context(), key, "preparing", "1 x").Err())
 		for range 3 {
 			require.NoError(t, f.client.Tidy(t.Context()))

@@ -74,7 +74,7 @@ func TestMovesArePublished(t *testing.T) {
 			url + `{"label":"a \"b\"\\c","from":"paid","to":null}`,
 		}, f.received("follower"))
 		assert.Equal(t, []string{"3"}, f.counted(`routemaster_machine_moves_published_total{machine="orders"} `))
-		assert.Zero(t, f.Server.Raw.Exists(t.Context(), f.Keys.Outbox("orders")).Val())
+		assert.Zero(t, f.Server.Raw.Exists(t.Context(), f.Keys.MachineOutbox("orders")).Val())
 	})
 }
 
@@ -107,10 +107,10 @@ func TestMovesArePublishedOnce(t *testing.T) {
 		move("ann")
 		move("ben")
 		task := f.Take("dies")
-		outbox := f.Server.Raw.LRange(t.Context(), f.Keys.Outbox("orders"), 0, -1).Val()
+		outbox := f.Server.Raw.LRange(t.Context(), f.Keys.MachineOutbox("orders"), 0, -1).Val()
 		require.Zero(t, f.Tell(t.Context(), task).RetryAt)
 		require.Equal(t, want, f.received("follower"))
-		f.Server.Raw.RPush(t.Context(), f.Keys.Outbox("orders"), outbox) // as it was before the last round trip
+		f.Server.Raw.RPush(t.Context(), f.Keys.MachineOutbox("orders"), outbox) // as it was before the last round trip
 		move("later")
 		f.Finish(task)
 		assert.Equal(t, want, f.received("follower"))
@@ -163,7 +163,7 @@ func TestOtherDefinitionsFreeMovesThatWait(t *testing.T) {
 			f.Create("orders", "ben", "{}")
 			f.Pass(time.Minute)
 			assert.Len(t, f.received("follower"), c.want)
-			assert.Zero(t, f.Server.Raw.Exists(t.Context(), f.Keys.Outbox("orders")).Val())
+			assert.Zero(t, f.Server.Raw.Exists(t.Context(), f.Keys.MachineOutbox("orders")).Val())
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/engine"
@@ -123,7 +124,7 @@ func (f *onBus) token(name bus.ClientName) bus.Token {
 
 func (f *onBus) subscribed() []string {
 	f.T.Helper()
-	keys := store.Keys{Namespace: machinestest.Namespace}
+	keys := layout.Keys{Namespace: machinestest.Namespace}
 	return f.Server.Raw.SMembers(f.T.Context(), keys.SubscriberTopics(f.token(machines.DefaultPublisher))).Val()
 }
 

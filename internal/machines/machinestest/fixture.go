@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/engine"
@@ -43,7 +44,7 @@ type Fixture struct {
 	Tender     *engine.Tender
 	// Tell is the handler of [bus.JobMoves], for tests that publish.
 	Tell func(context.Context, *queue.Task) queue.Result
-	Keys engine.Keys
+	Keys layout.Keys
 	Log  *rdbtest.Buffer
 	// Recorder is the runner's, and Metrics what it counts.
 	Recorder *telemetry.Recorder
@@ -61,7 +62,7 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 	}, time.Now)
 	t.Cleanup(client.Close)
 	f := Beside(t, rdb.Partitions{server.Open(t).Partition(Namespace)}, client)
-	f.Server, f.Keys, f.Metrics = server, engine.Keys{Namespace: Namespace}, telemetry.NewRegistry()
+	f.Server, f.Keys, f.Metrics = server, layout.Keys{Namespace: Namespace}, telemetry.NewRegistry()
 	f.Recorder = telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
 	f.Configure(func(c *engine.RunnerConfig) { c.Recorder = f.Recorder })
 	return f

@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -19,7 +20,7 @@ import (
 // keep sets what clients keep in a partition, and the limits there.
 func keep(t *testing.T, p *rdb.Partition, fields ...any) {
 	t.Helper()
-	require.NoError(t, p.HSet(t.Context(), account.Keys{Namespace: p.Namespace()}.Accounts(), fields...).Err())
+	require.NoError(t, p.HSet(t.Context(), layout.Keys{Namespace: p.Namespace()}.Accounts(), fields...).Err())
 }
 
 func TestClientsWithMostAreFirst(t *testing.T) {

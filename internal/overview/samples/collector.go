@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -56,7 +57,7 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	}
 	for _, st := range config.Stores.All() {
 		c.partitions = append(c.partitions, &partition{
-			Collector: c, redis: st.Partition(), keys: store.Keys{Namespace: st.Partition().Namespace()},
+			Collector: c, redis: st.Partition(), keys: layout.Keys{Namespace: st.Partition().Namespace()},
 			inspector: inspect.Of(st), known: known{batches: inspect.Batches{}},
 		})
 	}
@@ -146,7 +147,7 @@ func (c *Collector) findDamage(ctx context.Context, d *draft) {
 		}
 	}
 	if d.Lacks(overview.PartProcesses) && c.processes.isDamaged(ctx) {
-		d.Damaged = append(d.Damaged, Keys{}.Processes())
+		d.Damaged = append(d.Damaged, layout.Keys{}.Processes())
 	}
 }
 

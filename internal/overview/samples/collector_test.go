@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/bus"
 	hostclock "routemaster/internal/clock"
 	"routemaster/internal/jobs"
+	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
@@ -136,13 +137,13 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 // attempted notes an attempt of a subscriber, as its last.
 func (f *fixture) attempted(token bus.Token, r wire.AttemptRecord) {
 	f.T.Helper()
-	require.NoError(f.T, f.Redis.LPush(f.T.Context(), store.Keys{}.Attempts(token), wire.PackAttempt(r)).Err())
+	require.NoError(f.T, f.Redis.LPush(f.T.Context(), layout.Keys{}.Attempts(token), wire.PackAttempt(r)).Err())
 }
 
 // throttled notes until when (ms) a subscriber is throttled.
 func (f *fixture) throttled(token bus.Token, until int64) {
 	f.T.Helper()
-	require.NoError(f.T, f.Redis.HSet(f.T.Context(), store.Keys{}.Delivery(token), "throttled_until", until).Err())
+	require.NoError(f.T, f.Redis.HSet(f.T.Context(), layout.Keys{}.Delivery(token), "throttled_until", until).Err())
 }
 
 // TestAFailureLastsUntilTheNextSuccess has records of failures, which stay when deliveries succeed.
@@ -167,7 +168,7 @@ func TestAFailureLastsUntilTheNextSuccess(t *testing.T) {
 		f.attempted(storetest.Alice, test)
 		f.attempted(storetest.Alice, test)
 		assert.Equal(t, "410", failure(), "tests do not count")
-		require.NoError(t, f.Redis.HDel(t.Context(), store.Keys{}.Delivery(storetest.Alice), "throttled_until").Err())
+		require.NoError(t, f.Redis.HDel(t.Context(), layout.Keys{}.Delivery(storetest.Alice), "throttled_until").Err())
 		assert.Empty(t, failure(), "it has succeeded")
 	})
 }
@@ -379,14 +380,14 @@ func TestASampleSaysThatRedisHasLostData(t *testing.T) {
 
 func noteLoss(t *testing.T, p *rdb.Partition, kind bus.DataLossKind) {
 	t.Helper()
-	key := store.Keys{Namespace: p.Namespace()}.Identity()
+	key := layout.Keys{Namespace: p.Namespace()}.Identity()
 	require.NoError(t, p.HSet(t.Context(), key, "lost", string(kind), "lost_at", storetest.Start.UnixMilli()).Err())
 }
 
 // TestAMarkOfAnotherTypeIsDamaged though no part of a sample needs it.
 func TestAMarkOfAnotherTypeIsDamaged(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		require.NoError(t, f.Redis.Set(t.Context(), store.Keys{}.Identity(), "of another", 0).Err())
+		require.NoError(t, f.Redis.Set(t.Context(), layout.Keys{}.Identity(), "of another", 0).Err())
 		s := f.Collect(t.Context())
 		assert.Empty(t, s.Redis)
 		assert.Equal(t, []string{"bus"}, s.Damaged)

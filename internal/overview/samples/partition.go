@@ -7,16 +7,16 @@ import (
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // partition reads what there is in each partition of the bus.
 type partition struct {
 	*Collector
 	redis     *rdb.Partition
-	keys      store.Keys
+	keys      layout.Keys
 	inspector *inspect.Inspector
 	// ahead is how far the clock of this process was ahead of Redis' when Redis told its time last.
 	ahead time.Duration
@@ -56,7 +56,7 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 	var mark rdb.Reply[map[string]string]
 	before := p.now()
 	_ = p.redis.Pipelined(ctx, "ping", func(pipe rdb.Commands) { // each reply has its own error
-		clock, write = pipe.Time(ctx), pipe.LPushX(ctx, Keys{p.redis.Namespace()}.Slot("probe", 0), "")
+		clock, write = pipe.Time(ctx), pipe.LPushX(ctx, layout.Keys{Namespace: p.redis.Namespace()}.SeriesSlot("probe", 0), "")
 		mark = p.redis.AskLoss(ctx, pipe)
 	})
 	if err := clock.Err(); err != nil {
@@ -152,7 +152,7 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 func (p *partition) readAccounts(ctx context.Context, d *draft) error {
 	var accounts, bytes rdb.Reply[map[string]string]
 	err := p.redis.Reads(ctx, "read accounts", func(pipe rdb.Commands) {
-		accounts = pipe.HGetAll(ctx, account.Keys{Namespace: p.redis.Namespace()}.Accounts())
+		accounts = pipe.HGetAll(ctx, layout.Keys{Namespace: p.redis.Namespace()}.Accounts())
 		bytes = pipe.HGetAll(ctx, p.keys.BytesGauge())
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/clock"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 )
@@ -34,7 +35,7 @@ const leaveTimeout = time.Second
 // processes are those of a bus, in Redis.
 type processes struct{ redis *rdb.Partition }
 
-func (p *processes) key() string { return Keys{p.redis.Namespace()}.Processes() }
+func (p *processes) key() string { return layout.Keys{Namespace: p.redis.Namespace()}.Processes() }
 
 // entries reads all entries, by id. What is none is empty: seen at no time.
 func (p *processes) entries(ctx context.Context) (map[string]overview.Process, error) {

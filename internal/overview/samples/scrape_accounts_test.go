@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/account"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -27,7 +27,7 @@ func accountsPage(t *testing.T, has string, all ...*store.Store) (text string) {
 func TestAccountsAreScraped(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)
-	key := account.Keys{}.Accounts()
+	key := layout.Keys{}.Accounts()
 	server.Raw.HSet(t.Context(), key, "shop", 40, "#shop", 2, "mail", 60, "gone", 0, "*", 100)
 	text := accountsPage(t, `routemaster_client_kept_bytes{client="shop"} 40`, st)
 	assert.Contains(t, text, `routemaster_client_kept_bytes{client="mail"} 60`)
@@ -50,7 +50,7 @@ func TestAccountsAreScraped(t *testing.T) {
 func TestAccountsOfPartitions(t *testing.T) {
 	all, servers := storetest.Apart(t, 3)
 	for i, p := range store.NewBus(all...).Partitions() {
-		require.NoError(t, p.HSet(t.Context(), account.Keys{Namespace: p.Namespace()}.Accounts(), "shop", 10+i, "*limit", 50).Err())
+		require.NoError(t, p.HSet(t.Context(), layout.Keys{Namespace: p.Namespace()}.Accounts(), "shop", 10+i, "*limit", 50).Err())
 	}
 	text := accountsPage(t, `routemaster_client_kept_bytes{client="shop",node="here"} 33`, all...)
 	assert.Contains(t, text, `routemaster_client_kept_limit_bytes{client="shop",node="here"} 50`)

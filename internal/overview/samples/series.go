@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 )
@@ -50,10 +51,10 @@ func slotSize(memoryLimit int64) int {
 // series are the rings of slots in Redis.
 type series struct {
 	redis *rdb.Partition
-	keys  Keys
+	keys  layout.Keys
 }
 
-func newSeries(p *rdb.Partition) *series { return &series{p, Keys{p.Namespace()}} }
+func newSeries(p *rdb.Partition) *series { return &series{p, layout.Keys{Namespace: p.Namespace()}} }
 
 // take takes the turn to write a slot, if no other worker has it. Now is by Redis' clock, so that
 // all workers number the slots alike.
@@ -62,12 +63,12 @@ func (s *series) take(ctx context.Context) (mine bool, now time.Time, err error)
 	var clock rdb.Reply[time.Time]
 	var left rdb.Reply[time.Duration]
 	err = s.redis.Pipelined(ctx, "take turn", func(pipe rdb.Commands) {
-		turn = pipe.SetNX(ctx, s.keys.Turn(), "1", turnTTL)
+		turn = pipe.SetNX(ctx, s.keys.SeriesTurn(), "1", turnTTL)
 		clock = pipe.Time(ctx)
-		left = pipe.TTL(ctx, s.keys.Turn())
+		left = pipe.TTL(ctx, s.keys.SeriesTurn())
 	})
 	if err == nil && left.Val() == -1 { // no worker sets one without end; it would stop the history
-		err = rdb.Wrap("end turn", s.redis.Expire(ctx, s.keys.Turn(), turnTTL).Err())
+		err = rdb.Wrap("end turn", s.redis.Expire(ctx, s.keys.SeriesTurn(), turnTTL).Err())
 	}
 	return err == nil && turn.Val(), clock.Val(), err
 }
@@ -82,13 +83,13 @@ func (s *series) write(ctx context.Context, slot overview.Slot, size int) error 
 	day := pack(slot, size)
 	err := s.redis.Pipelined(ctx, "write series", func(pipe rdb.Commands) {
 		set := func(ring string, over overview.Range) {
-			pipe.Set(ctx, s.keys.Slot(ring, over.Number(slot.At)%int64(over.Points)), packed, ttl(over))
+			pipe.Set(ctx, s.keys.SeriesSlot(ring, over.Number(slot.At)%int64(over.Points)), packed, ttl(over))
 		}
 		set(fastRing, overview.Fast)
 		set(slowRing, overview.Slow)
 		number := overview.Day.Number(slot.At) % int64(overview.Day.Points)
-		pipe.HSet(ctx, s.keys.Day(), strconv.FormatInt(number, 10), day)
-		pipe.Expire(ctx, s.keys.Day(), ttl(overview.Day))
+		pipe.HSet(ctx, s.keys.SeriesDay(), strconv.FormatInt(number, 10), day)
+		pipe.Expire(ctx, s.keys.SeriesDay(), ttl(overview.Day))
 	})
 	return err
 }
@@ -142,7 +143,7 @@ func (s *series) load(ctx context.Context, h *overview.History) error {
 	if h.End(overview.Day) == overview.Day.Number(now) {
 		return nil
 	}
-	days, err := s.redis.HVals(ctx, s.keys.Day()).Result()
+	days, err := s.redis.HVals(ctx, s.keys.SeriesDay()).Result()
 	if err != nil {
 		return rdb.Wrap("read series", err)
 	}
@@ -166,7 +167,7 @@ func (s *series) readRing(
 ) (slots []overview.Slot, err error) {
 	var keys []string
 	for n := first; n <= last; n++ {
-		keys = append(keys, s.keys.Slot(ring, n%int64(over.Points)))
+		keys = append(keys, s.keys.SeriesSlot(ring, n%int64(over.Points)))
 	}
 	for some := range slices.Chunk(keys, slotsPerTrip) {
 		values, err := s.redis.MGet(ctx, some...).Result()

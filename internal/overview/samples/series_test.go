@@ -182,11 +182,11 @@ func TestAFullHistoryIsBounded(t *testing.T) {
 	require.NoError(t, f.Partition.Pipelined(ctx, "fill", func(pipe rdb.Commands) {
 		for ring, points := range map[string]int{fastRing: overview.Fast.Points, slowRing: overview.Slow.Points} {
 			for n := range points {
-				pipe.Set(ctx, series.keys.Slot(ring, int64(n)), packed, time.Hour)
+				pipe.Set(ctx, series.keys.SeriesSlot(ring, int64(n)), packed, time.Hour)
 			}
 		}
 		for n := range overview.Day.Points {
-			pipe.HSet(ctx, series.keys.Day(), n, strings.Repeat("x", 100))
+			pipe.HSet(ctx, series.keys.SeriesDay(), n, strings.Repeat("x", 100))
 		}
 	}))
 	var sum int64

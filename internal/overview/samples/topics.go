@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
 
 // topicsPerTrip bounds of how many topics one round trip asks.
@@ -50,7 +50,7 @@ func (p *partition) readSomeTopics(ctx context.Context, some []rdb.NamedMember, 
 	for i, m := range some {
 		name, values := m.Name, topics[i].Val()
 		if topics[i].Err() != nil {
-			d.Damaged = append(d.Damaged, store.Keys{}.Topic(bus.TopicName(name)))
+			d.Damaged = append(d.Damaged, layout.Keys{}.Topic(bus.TopicName(name)))
 			continue
 		}
 		d.Topics = append(d.Topics, overview.TopicState{Name: name, Events: rdb.Integer(rdb.Text(values[0]), 0)})

@@ -3,7 +3,7 @@
 --
 -- ARGV     1 namespace, then tokens, each with a time (ms)
 -- Returns  {1}
-local used = ns .. 'api_tokens:used'
+local used = tokens_used_key()
 for i = 2, #ARGV, 2 do
   local token, at = ARGV[i], ARGV[i + 1]
   local noted = tonumber(redis.call('HGET', used, token) or '') or 0

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
+	"routemaster/internal/layout"
 )
 
 // DeadLetter says what a test has of a dead letter. Its UID is [LetterID] of Number.
@@ -31,7 +31,7 @@ func LetterID(number int) bus.BatchID { return bus.BatchID(fmt.Sprintf("letter%0
 func (b *Bus) Bury(l DeadLetter) bus.BatchID {
 	b.T.Helper()
 	ctx, id, diedAt := b.T.Context(), LetterID(l.Number), After(l.DiedAt).UnixMilli()
-	keys := store.Keys{Namespace: b.Partition.Namespace()}
+	keys := layout.Keys{Namespace: b.Partition.Namespace()}
 	list := []any{string(l.Token), After(l.Created).UnixMilli(), 3}
 	bytes := 0
 	for _, i := range l.Events {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -234,7 +235,7 @@ func (c *chaos) underWay() (left int64, what []string) {
 	ctx := c.t.Context()
 	for _, st := range c.stores.All() {
 		p := st.Partition()
-		keys, look := queue.Keys{Namespace: p.Namespace()}, queue.NewLook(p)
+		keys, look := layout.Keys{Namespace: p.Namespace()}, queue.NewLook(p)
 		for _, name := range []bus.Queue{bus.QueueMain, bus.QueueRelay} {
 			n, err := p.SCard(ctx, keys.JobsIndex(name)).Result()
 			if err != nil {

@@ -124,7 +124,7 @@ KINDS.job = {
     elseif not waits_for_thread(entry, type, turn) then
       if type.holds > 0 then
         type.held_until = now + PROBE
-        redis.call('HSET', type_key(type.name), 'held_until', exact(type.held_until))
+        redis.call('HSET', job_type_key(type.name), 'held_until', exact(type.held_until))
       end
       begin_in_lane(type.lane, job.entry, job.place)
       redis.call('HSET', job_key(job.id), 'status', 'in-progress', 'worker', entry.worker,

@@ -61,14 +61,14 @@ local function put_data(jobs)
   local count = CHUNK / 2
   for first = 1, #jobs, count do
     local data, last = {}, math.min(first + count - 1, #jobs)
-    for i = first, last do append(data, data_key(jobs[i].id), jobs[i].data) end
+    for i = first, last do append(data, job_data_key(jobs[i].id), jobs[i].data) end
     if redis.call('MSETNX', unpack(data)) == 0 then
       for i = first, last do
         local job = jobs[i]
-        if redis.call('SETNX', data_key(job.id), job.data) == 0 then
+        if redis.call('SETNX', job_data_key(job.id), job.data) == 0 then
           job.data_id = job.id .. ':' .. job.at
-          redis.call('SET', data_key(job.data_id), job.data)
-          redis.call('SADD', copies_key(job.data_id), job.id)
+          redis.call('SET', job_data_key(job.data_id), job.data)
+          redis.call('SADD', job_copies_key(job.data_id), job.id)
         end
       end
     end
@@ -111,7 +111,7 @@ local function add_jobs(type, jobs, traceparent, now)
     in_chunks('ZADD', type.lane, standing)
     before = redis.call('ZCARD', type.lane) - #standing / 2
   end
-  in_chunks('ZADD', open_key(type.name), open)
+  in_chunks('ZADD', open_jobs_key(type.name), open)
   if not jobs[1].data_id then put_data(jobs) end
   in_chunks('SADD', jobs_index_key(QUEUE), entries)
   local turn = false
@@ -134,20 +134,20 @@ local function add_jobs(type, jobs, traceparent, now)
 end
 
 -- Where the data of a job is.
-local function data_of(job) return data_key(job.data_id or job.id) end
+local function data_of(job) return job_data_key(job.data_id or job.id) end
 
 -- Notes that a new job shares data, which the job that has it says too from now on. Returns its id.
 local function share_data(job, copy)
   local data_id = job.data_id or job.id
   if not job.data_id then redis.call('HSET', job_key(job.id), 'data', data_id) end
-  redis.call('SADD', copies_key(data_id), job.id, copy)
+  redis.call('SADD', job_copies_key(data_id), job.id, copy)
   return data_id
 end
 
 -- Removes data, and returns how many bytes it has.
 local function remove_data_at(data_id)
-  local bytes = redis.pcall('STRLEN', data_key(data_id))
-  redis.call('DEL', data_key(data_id))
+  local bytes = redis.pcall('STRLEN', job_data_key(data_id))
+  redis.call('DEL', job_data_key(data_id))
   return tonumber(bytes) or 0
 end
 
@@ -158,8 +158,8 @@ local function remove_data(id)
   if found.err then return remove_data_at(id), false end
   local data_id, noted, once = found[1], tonumber(found[2]) or 0, found[3] == '1'
   if not data_id then return noted + remove_data_at(id), once end
-  redis.call('SREM', copies_key(data_id), id)
-  if redis.call('EXISTS', copies_key(data_id)) == 1 then return noted, once end
+  redis.call('SREM', job_copies_key(data_id), id)
+  if redis.call('EXISTS', job_copies_key(data_id)) == 1 then return noted, once end
   return noted + remove_data_at(data_id), once
 end
 
@@ -173,7 +173,7 @@ local function removed_among(type, ids, now)
   for first = 1, type.once and #ids or 0, CHUNK do
     local keys = {}
     for i = first, math.min(first + CHUNK - 1, #ids) do
-      keys[#keys + 1] = removed_key(type.name, ids[i])
+      keys[#keys + 1] = removed_job_key(type.name, ids[i])
     end
     for i, time in ipairs(redis.call('MGET', unpack(keys))) do
       if (tonumber(time or '') or 0) * 1000 > now then removed[ids[first + i - 1]] = true end
@@ -241,7 +241,7 @@ local function enter_archive(type, job, status, attempts, now, reported, reason)
   redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempts, 'archived_at', at,
     'updated_at', exact(now), 'worker', '', 'deadline', '0', 'reported', with_report(job, reported),
     unpack(notes_of(type, job, now, reason)))
-  redis.call('ZADD', archive_key(type.name, status), at, job.id)
+  redis.call('ZADD', archived_jobs_key(type.name, status), at, job.id)
 end
 
 -- Removes archived jobs of a type, by its name, from a list, which is their only one. There may be
@@ -254,7 +254,7 @@ local function remove_archived(name, type, list, ids, now)
     bytes = bytes + size + JOB_BYTES * redis.call('DEL', job_key(id))
     redis.call('ZREM', list, id)
     if once then
-      redis.call('SET', removed_key(name, id), exact(time), 'PX', REMOVED_TTL)
+      redis.call('SET', removed_job_key(name, id), exact(time), 'PX', REMOVED_TTL)
       remembered = remembered + REMOVED_BYTES
     end
   end
@@ -273,7 +273,7 @@ local function archive(type, job, status, attempts, now, reported, reason)
   if job.worker == '' then redis.call('ZREM', scheduled_key(QUEUE), job.entry) end
   take_back(job)
   leave(type, job.entry)
-  redis.call('ZREM', open_key(type.name), job.id)
+  redis.call('ZREM', open_jobs_key(type.name), job.id)
   enter_archive(type, job, status, attempts, now, reported, reason)
 end
 
@@ -309,5 +309,5 @@ local function show_job(id)
   local fields = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
     'run_after', 'expires_at', 'created_at', 'updated_at', 'deadline', 'archived_at', 'reason',
     'data', 'started')
-  return { id, fields, redis.call('GET', data_key(fields[12] or id)) }
+  return { id, fields, redis.call('GET', job_data_key(fields[12] or id)) }
 end

@@ -19,9 +19,9 @@ local TYPES = {}
 -- paused, or being deleted.
 local function read_type(name)
   if TYPES[name] then return TYPES[name] end
-  local found = redis.call('HMGET', type_key(name), 'strategy', 'attempts', 'concurrency', 'url',
-    'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing', 'hold',
-    'wake_from', 'owner', 'kept', 'clients')
+  local found = redis.call('HMGET', job_type_key(name), 'strategy', 'attempts', 'concurrency',
+    'url', 'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing',
+    'hold', 'wake_from', 'owner', 'kept', 'clients')
   if not found[1] then return nil end
   local closed = found[7] == '1' or found[8] == '1'
   TYPES[name] = {
@@ -50,7 +50,7 @@ end
 local function next_number(type, now, count)
   local first = math.max(type.clock + 1, now)
   type.clock = first + (count or 1) - 1
-  redis.call('HSET', type_key(type.name), 'clock', exact(type.clock))
+  redis.call('HSET', job_type_key(type.name), 'clock', exact(type.clock))
   return first
 end
 
@@ -61,12 +61,12 @@ local function keep(type, account, bytes)
   if kept == type.kept then return end
   charge(account, kept - type.kept)
   type.kept = kept
-  redis.call('HSET', type_key(type.name), 'kept', exact(kept))
+  redis.call('HSET', job_type_key(type.name), 'kept', exact(kept))
 end
 
 -- Tells those who wait for jobs of a type to fetch that there may be some.
 local function announce(type)
-  redis.call('XADD', pulls_key(), 'MAXLEN', 100, '*', 'type', type.name)
+  redis.call('XADD', job_pulls_key(), 'MAXLEN', 100, '*', 'type', type.name)
 end
 
 -- Whether a type's service takes jobs, as far as is known.
@@ -84,10 +84,10 @@ local function go_on_waking(type)
   for _, entry in ipairs(found) do make_instant(QUEUE, entry) end
   if #found == WOKEN then
     type.wake_from = tonumber(redis.call('ZSCORE', type.lane, found[WOKEN]))
-    redis.call('HSET', type_key(type.name), 'wake_from', exact(type.wake_from))
+    redis.call('HSET', job_type_key(type.name), 'wake_from', exact(type.wake_from))
   else
     type.wake_from = nil
-    redis.call('HDEL', type_key(type.name), 'wake_from')
+    redis.call('HDEL', job_type_key(type.name), 'wake_from')
   end
 end
 
@@ -132,11 +132,11 @@ local function note_answer(type, job, took, standing)
   local going = goes_on(type)
   if took and type.holds > 0 then
     type.holds, type.held_until = 0, 0
-    redis.call('HSET', type_key(type.name), 'holds', '0', 'held_until', '0')
+    redis.call('HSET', job_type_key(type.name), 'holds', '0', 'held_until', '0')
   end
   if standing and standing ~= type.standing then
     type.standing = standing
-    redis.call('HSET', type_key(type.name), 'standing', standing)
+    redis.call('HSET', job_type_key(type.name), 'standing', standing)
   end
   if not going and goes_on(type) then wake(type) end
 end
@@ -147,7 +147,7 @@ local function hold_back(type, job, time, holds)
   if job.hold ~= type.hold then return end
   type.hold, type.holds, type.held_until = type.hold + 1, holds, time
   type.wake_from = nil
-  redis.call('HSET', type_key(type.name), 'hold', type.hold, 'holds', type.holds,
+  redis.call('HSET', job_type_key(type.name), 'hold', type.hold, 'holds', type.holds,
     'held_until', exact(time))
-  redis.call('HDEL', type_key(type.name), 'wake_from')
+  redis.call('HDEL', job_type_key(type.name), 'wake_from')
 end

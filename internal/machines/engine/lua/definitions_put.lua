@@ -13,7 +13,7 @@ if KEYS[1] and (preparation() or '') ~= ARGV[8] then return { 0, 'changed' } end
 local last = 9 + 2 * ARGV[9]
 local resting = resting_in(10, last)
 if resting then return resting end
-for i = 10, last, 2 do redis.call('HDEL', standings_key(ARGV[i]), ARGV[i + 1]) end
+for i = 10, last, 2 do redis.call('HDEL', machine_standings_key(ARGV[i]), ARGV[i + 1]) end
 redis.call('HSET', definitions_key(), 'version', ARGV[3], 'applied_at', ARGV[4], 'yaml', ARGV[5],
   'moves', ARGV[6], 'outline', ARGV[7])
 if KEYS[1] then redis.call('HDEL', definitions_key(), 'preparing') end

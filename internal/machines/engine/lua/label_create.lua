@@ -16,11 +16,11 @@ if is_closing(machine, state) then return { 0, 'closing' } end
 local account, bytes = account_of(ARGV[12]), LABEL_BYTES + #ARGV[7]
 local full = refusal_of_account(account, bytes)
 if full then return full end
-redis.call('SET', metadata_key(machine, name), ARGV[7])
+redis.call('SET', label_metadata_key(machine, name), ARGV[7])
 redis.call('HSET', label_key(machine, name), 'state', state, 'created_at', now, 'entered_at', now,
   'by', account.client)
-redis.call('ZADD', labels_key(machine, state), '0', name)
-redis.call('ZADD', names_key(machine), '0', name)
+redis.call('ZADD', labels_in_key(machine, state), '0', name)
+redis.call('ZADD', label_names_key(machine), '0', name)
 tell({ machine = machine, name = name }, now, 'null', quoted(state), ARGV[9])
 note_hops(machine, name, ARGV[11])
 charge(account, bytes)

@@ -14,11 +14,11 @@ local function hops_of(text)
   local found = string.match(text, '^%[%d+,[^,]+,[^,]+,{"hops":(%d+)')
   return found and tonumber(found) or 0
 end
-local latest = redis.call('LINDEX', history_key(machine, name), 0)
+local latest = redis.call('LINDEX', label_history_key(machine, name), 0)
 if not latest then return 0 end
 if string.sub(latest, 1, #begins) == begins then return hops_of(latest) end
 local hops = 0
-for _, text in ipairs(redis.call('LRANGE', history_key(machine, name), 1, LAST)) do
+for _, text in ipairs(redis.call('LRANGE', label_history_key(machine, name), 1, LAST)) do
   hops = hops_of(text)
   if string.sub(text, 1, #begins) == begins then break end
 end

@@ -18,7 +18,7 @@ local grown = #ARGV[7] - metadata_bytes(machine, name)
 local account = label.by and grown ~= 0 and account_of(label.by)
 local full = account and refusal_of_account(account, grown)
 if full then return full end
-redis.call('SET', metadata_key(machine, name), ARGV[7])
+redis.call('SET', label_metadata_key(machine, name), ARGV[7])
 if account then charge(account, grown) end
 redis.call('HINCRBY', label_key(machine, name), 'version', 1)
 if trigger ~= '' then
@@ -28,6 +28,6 @@ if trigger ~= '' then
   ask(machine, name, trigger)
 elseif ARGV[12] ~= '' and not label.errored then
   redis.call('HSET', label_key(machine, name), 'errored_at', ARGV[13], 'reason', ARGV[12])
-  redis.call('ZADD', errored_key(machine), '0', name)
+  redis.call('ZADD', errored_labels_key(machine), '0', name)
 end
 return { 1 }

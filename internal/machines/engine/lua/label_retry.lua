@@ -8,7 +8,7 @@ local refusal = refusal_of(label)
 if refusal then return { 0, refusal } end
 if not label.errored then return { 0, 'not errored' } end
 redis.call('HDEL', label_key(machine, name), 'errored_at', 'attempts')
-redis.call('ZREM', errored_key(machine), name)
+redis.call('ZREM', errored_labels_key(machine), name)
 trace(machine, name, ARGV[4], label.values[TRACEPARENT])
 note_hops(machine, name, '0', label.values[HOPS])
 ask(machine, name, 'retry')

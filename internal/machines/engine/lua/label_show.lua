@@ -6,6 +6,6 @@
 local machine, name = ARGV[2], ARGV[3]
 local label = read_label(machine, name)
 return {
-  definitions_edition(), redis.call('GET', metadata_key(machine, name)),
+  definitions_edition(), redis.call('GET', label_metadata_key(machine, name)),
   label and label.values or false, next_look(machine, name),
 }

@@ -9,10 +9,10 @@ local MAX_BYTES = 262144
 local machine, behind, bytes = ARGV[2], '-', 0
 if ARGV[4] ~= '' then behind = '(' .. ARGV[4] end
 local reply = {}
-for i, name in ipairs(redis.call('ZRANGEBYLEX', labels_key(machine, ARGV[3]), behind, '+', 'LIMIT',
-  0, ARGV[5])) do
+for i, name in ipairs(redis.call('ZRANGEBYLEX', labels_in_key(machine, ARGV[3]), behind, '+',
+  'LIMIT', 0, ARGV[5])) do
   reply[3 * i - 2] = name
-  local metadata = redis.call('GET', metadata_key(machine, name))
+  local metadata = redis.call('GET', label_metadata_key(machine, name))
   reply[3 * i - 1] = metadata
   reply[3 * i] = redis.call('HMGET', label_key(machine, name), 'entered_at', 'previous')
   bytes = bytes + #(metadata or '')

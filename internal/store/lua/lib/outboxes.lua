@@ -1,14 +1,6 @@
 -- Outboxes, on a bus with partitions. The home of a topic has a list for each other partition with
 -- subscribers of the topic: of events that a job, a relay, carries there in order. A partition is
 -- named by its number, two digits.
-local function outboxes_key(topic) return ns .. 'relays:' .. topic end
-local function deleting_key(topic) return ns .. 'deleting:' .. topic end
-local function outbox_key(number) return ns .. 'relay:' .. number end
-local function relay_generation_key() return ns .. 'relay:generation' end
-local function relay_taken_key() return ns .. 'relay:taken' end
-local function relay_carried_key() return ns .. 'relay:carried' end
-local function relay_starts_key() return ns .. 'relay:starts' end
-local function relayed_key(number) return ns .. 'relayed:' .. number end
 
 -- How many events have been carried to a partition, ever, and what that number is of: the id of the
 -- bus here, and its losses of data. After one of these the number may be smaller than it was. Empty

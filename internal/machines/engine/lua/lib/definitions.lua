@@ -28,7 +28,7 @@ end
 local function resting_in(first, last)
   local resting = { 0, 'labels rest' }
   for i = first, last, 2 do
-    local count = redis.call('ZCARD', labels_key(ARGV[i], ARGV[i + 1]))
+    local count = redis.call('ZCARD', labels_in_key(ARGV[i], ARGV[i + 1]))
     if count > 0 then
       table.insert(resting, ARGV[i])
       table.insert(resting, ARGV[i + 1])

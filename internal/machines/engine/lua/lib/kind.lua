@@ -10,7 +10,7 @@ local CLOSING = 1000 -- ms, until a label is looked at again that may not go whe
 local function clear_errored(label)
   if not label.errored then return end
   redis.call('HDEL', label_key(label.machine, label.name), 'errored_at', 'attempts')
-  redis.call('ZREM', errored_key(label.machine), label.name)
+  redis.call('ZREM', errored_labels_key(label.machine), label.name)
 end
 
 -- Has a worker look again at a label that does not move now. If its webhook was acknowledged, that
@@ -79,7 +79,7 @@ local RESULTS = {
     redis.call('HSET', label_key(label.machine, label.name), 'attempts', result[4],
       'status', result[5], 'reason', result[6], 'errored_at', entry.now)
     redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'trigger', 'taken')
-    redis.call('ZADD', errored_key(label.machine), '0', label.name)
+    redis.call('ZADD', errored_labels_key(label.machine), '0', label.name)
     return label.asked
   end,
   -- There is nothing to do.
@@ -105,7 +105,9 @@ local function settle(entry)
   local machine, name, result = entry.arg[1], entry.arg[2], entry.result
   local label = read_label(machine, name)
   if not label or label.deleted then return end
-  if result[3] ~= '' then redis.call('HSET', standings_key(machine), label.state, result[3]) end
+  if result[3] ~= '' then
+    redis.call('HSET', machine_standings_key(machine), label.state, result[3])
+  end
   local trigger = RESULTS[result[1]](label, entry, result)
   if trigger then ask(machine, name, trigger) end
 end
@@ -131,7 +133,7 @@ KINDS.label = {
       discard(entry)
       return nil
     end
-    local standing = tonumber(redis.call('HGET', standings_key(machine), label.state)) or 1
+    local standing = tonumber(redis.call('HGET', machine_standings_key(machine), label.state)) or 1
     if standing < entry.min_standing then
       -- Of very many, each waits longer, so that to look costs no more than of a few.
       local waiting = redis.call('ZCOUNT', scheduled_key(entry.queue), entry.now,
@@ -156,7 +158,7 @@ KINDS.label = {
     end
     return {
       definitions_edition(), standing,
-      redis.call('GET', metadata_key(machine, name)), label.values,
+      redis.call('GET', label_metadata_key(machine, name)), label.values,
     }
   end,
   holds = function(arg, result)

@@ -33,7 +33,7 @@ end
 
 -- How many bytes of metadata a label has. What another program has written there counts as nothing.
 local function metadata_bytes(machine, name)
-  return tonumber(redis.pcall('STRLEN', metadata_key(machine, name))) or 0
+  return tonumber(redis.pcall('STRLEN', label_metadata_key(machine, name))) or 0
 end
 
 -- How many bytes a label's history is charged with, that has made so many moves.
@@ -110,10 +110,10 @@ end
 local function tell(label, now, from, to, publication)
   if publication == '' then return end
   local machine = label.machine
-  local number = redis.call('HINCRBY', published_key(machine), 'count', 1)
+  local number = redis.call('HINCRBY', machine_published_key(machine), 'count', 1)
   local moved = '[' .. now .. ',' .. from .. ',' .. to .. ']'
   local text = publication .. '\n' .. label.name .. '\n' .. moved
-  if redis.call('RPUSH', outbox_key(machine), text) == 1 then
+  if redis.call('RPUSH', machine_outbox_key(machine), text) == 1 then
     local entry = pack_pair('moves', machine, exact(number))
     redis.call('SADD', jobs_index_key(QUEUE), entry)
     redis.call('LPUSH', instant_key(QUEUE), entry)
@@ -122,7 +122,7 @@ end
 
 -- Notes a move: states are texts of JSON, why is JSON.
 local function note_move(label, now, from, to, why)
-  local history = history_key(label.machine, label.name)
+  local history = label_history_key(label.machine, label.name)
   redis.call('LPUSH', history, '[' .. now .. ',' .. from .. ',' .. to .. ',' .. why .. ']')
   redis.call('LTRIM', history, 0, KEPT)
 end
@@ -135,12 +135,12 @@ local function move(label, now, to, why, publication)
   note_move(label, now, quoted(from), quoted(to), why)
   tell(label, now, quoted(from), quoted(to), publication)
   redis.call('HDEL', key, unpack(FIELDS, ASKED))
-  if label.errored then redis.call('ZREM', errored_key(label.machine), label.name) end
+  if label.errored then redis.call('ZREM', errored_labels_key(label.machine), label.name) end
   redis.call('HSET', key, 'state', to, 'entered_at', now, 'moves', exact(label.moves + 1),
     'previous', from)
   if from ~= to then
-    redis.call('ZREM', labels_key(label.machine, from), label.name)
-    redis.call('ZADD', labels_key(label.machine, to), '0', label.name)
+    redis.call('ZREM', labels_in_key(label.machine, from), label.name)
+    redis.call('ZADD', labels_in_key(label.machine, to), '0', label.name)
   end
   charge_label(label, history_bytes(label.moves + 1) - history_bytes(label.moves))
 end

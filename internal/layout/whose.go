@@ -1,4 +1,4 @@
-package doctor
+package layout
 
 import "strings"
 
@@ -58,4 +58,10 @@ func (w Whose) Name(rest string) string {
 	default:
 		return ""
 	}
+}
+
+// TokenOf is the token in what follows the prefix of a key of [OfToken].
+func TokenOf(rest string) string {
+	token, _, _ := strings.Cut(rest, "/")
+	return token
 }
