@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 )
 
@@ -28,14 +29,17 @@ func (in *Inspector) DamagedSingles(ctx context.Context) (damaged []string, err 
 }
 
 func (in *Inspector) singles() map[string]rdb.Kind {
-	k := in.keys
-	all := map[string]rdb.Kind{
-		k.Subscribers(): rdb.Set, k.Topics(): rdb.Set, k.BatchesIndex(): rdb.SortedSet,
-		k.Tokens(): rdb.Hash, k.Owners(): rdb.Hash, k.Counters(): rdb.Hash,
-		k.EventGauge(): rdb.Hash, k.BytesGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.DeadLetterEvents(): rdb.Hash,
+	k := layout.Keys{}
+	read := []string{
+		k.Subscribers(), k.Topics(), k.BatchesIndex(), k.Tokens(), k.Owners(), k.Counters(),
+		k.EventGauge(), k.BytesGauge(), k.BatchGauge(), k.DeadLetterEvents(),
 	}
 	for _, q := range bus.Queues {
-		all[in.keys.Instant(q)], all[in.keys.Scheduled(q)] = rdb.List, rdb.SortedSet
+		read = append(read, k.Instant(q), k.Scheduled(q))
+	}
+	all := map[string]rdb.Kind{}
+	for _, key := range read {
+		all[in.keys.Namespace+key] = layout.Singles[key].Kind
 	}
 	return all
 }

@@ -21,7 +21,7 @@ local function originals()
     return string.sub(redis.call('LINDEX', key, 0) or '', 1, #PACKED_EVENT) == PACKED_EVENT
   end
 
-  -- Notes that the original may run beside this program: see Migration in keys.go.
+  -- Notes that the original may run beside this program: see migration_key.
   function self.announce_migration()
     redis.call('SET', migration_key(), '1', 'PX', MIGRATION_TTL)
   end
