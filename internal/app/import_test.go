@@ -39,33 +39,33 @@ var plan = []room{
 	{"queue", "bus wire rdb layout"},
 	{"account", "bus rdb layout queue"},
 	{"store", "bus signature wire rdb layout queue"},
-	{"migrate", "bus wire rdb layout queue store"}, // off the hot path: only what rtm calls imports it
-	{"inspect", "bus wire rdb layout queue store"},
+	{"migrate", "bus wire rdb layout store"}, // off the hot path: only what rtm calls imports it
+	{"inspect", "bus wire rdb layout store"},
 	{"outbound", "bus"},
 	{"telemetry", "bus"},
 	{"jobs", "bus wire rdb layout queue account outbound telemetry"},
 	{"overview/samples", "bus clock overview machines rdb layout account store inspect telemetry jobs"},
 	{"ingest", "bus wire rdb store telemetry"},
 	{"machines/engine", "bus machines/condition machines machines/definition wire rdb layout queue account store outbound telemetry ingest"},
-	{"doctor", "bus machines wire rdb layout queue account store jobs machines/engine"},                // likewise
-	{"store/storetest", "bus wire rdb layout queue store inspect doctor"},                              // its tests require what doctor examines
-	{"buscopy", "bus format wire rdb layout queue store jobs overview/samples machines/engine doctor"}, // likewise
+	{"doctor", "bus machines wire rdb layout account store jobs machines/engine"}, // likewise
+	{"store/storetest", "bus wire rdb layout queue store inspect doctor"}, // its tests require what doctor examines
+	{"buscopy", "bus format wire rdb layout queue store overview/samples machines/engine doctor"}, // likewise
 	{"delivery", "bus signature wire queue store outbound telemetry"},
 	{"machines/machinestest", "bus machines machines/definition rdb layout queue outbound telemetry machines/engine doctor"},
 	{"activity", "rdb layout"},
 	{"maintenance", "bus wire rdb layout queue account store inspect telemetry"},
-	{"worker", "bus rdb layout queue telemetry"},
+	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
 	{"web", "bus overview machines/condition machines machines/definition signature wire queue account store inspect outbound telemetry jobs ingest machines/engine activity"},
 	{"web/webtest", "bus overview rdb store inspect outbound telemetry jobs overview/samples ingest machines/engine store/storetest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb layout activity console/static web client"},
-	{"console/consoletest", "bus overview signature wire rdb layout store outbound store/storetest machines/machinestest web web/webtest console"},
+	{"console/consoletest", "bus overview signature wire rdb layout outbound store/storetest machines/machinestest web web/webtest console"},
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "bus overview format client terminal"},
 	{"app", "bus clock overview machines machines/definition signature rdb queue account store inspect outbound telemetry jobs overview/samples ingest machines/engine delivery maintenance worker web console"},
-	{"test", "bus rdb layout store store/storetest app"},
+	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
