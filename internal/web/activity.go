@@ -7,10 +7,24 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-const (
-	defaultActivity = 100
-	maxActivity     = 500
-)
+// activityOperations are for the operator.
+func (a *API) activityOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/activity", handle: a.getActivity, who: rootOnly,
+			id: "listActivity", tag: "tokens",
+			summary: "List the last changes by the operator or in the console",
+			about:   "For the operator. The last 500 are kept; the logs have all.",
+			params: []parameter{
+				activityLimit,
+			},
+			returns: returns(http.StatusOK, "Changes, the latest first.", schemaRef("Activity")),
+		},
+	}
+}
+
+// activityLimit is how many changes are listed.
+var activityLimit = parameter{name: "limit", kind: "integer", min: 1, max: 500, fallback: 100, words: "How many changes at most."}
 
 // activityView is what was changed.
 type activityView struct {
@@ -20,7 +34,7 @@ type activityView struct {
 // getActivity lists the last changes that root made, or somebody in the console.
 func (a *API) getActivity(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	limit := int(q.Integer("limit", 1, maxActivity, defaultActivity))
+	limit := int(activityLimit.integer(q))
 	var view activityView
 	err := q.Err()
 	if err == nil {

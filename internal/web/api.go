@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,7 +132,7 @@ func (a *API) Handler() http.Handler {
 	r := a.newRouter(a.outer()...)
 	r.Group(func(r chi.Router) {
 		r.Use(rest.RefuseCrossOrigin)
-		a.routes(r)
+		a.addRoutes(r, a.operations())
 	})
 	if a.servesConsole() {
 		a.mountConsole(r)
@@ -178,7 +179,7 @@ func (a *API) outer() (all []func(http.Handler) http.Handler) {
 // changes.
 func (a *API) inProcess() http.Handler {
 	routes := a.newRouter(rest.Identify, a.RecoverPanics)
-	a.routes(routes)
+	a.addRoutes(routes, a.operations())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The router would go on with the route of the request that is served.
 		routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, nil)))
@@ -196,69 +197,16 @@ func (a *API) newRouter(outer ...func(http.Handler) http.Handler) chi.Router {
 	return r
 }
 
-// routes adds all routes, with who calls them. The handlers of one client, jobs, state machines and
-// queues add their own.
-func (a *API) routes(r chi.Router) {
-	// Clients of the service that state machines are from, without credentials; and browsers.
-	r.Get("/", a.getStatus)
-	// Load balancers: without credentials, and without TLS.
-	a.healthRoutes(r)
-	r.Get("/health/ready", a.getReady)
-
-	// Developers, and generators of clients: without credentials.
-	r.Get("/openapi.json", getOpenAPI)
-
-	r.Group(func(r chi.Router) {
-		r.Use(a.Authenticate)
-
-		// Monitoring and autoscalers.
-		r.Get("/pulse", a.getPulse)
-		r.Get("/pulse/scaling", a.queues.GetScaling)
-		r.Method(http.MethodGet, "/metrics", a.metrics)
-		// Every client, and the operator.
-		r.Get("/whoami", a.getCaller)
-		r.Post("/console_logins", a.postConsoleLogin)
-		r.With(rest.AllowQuery()).Get("/overview", a.getOverview)
-		r.With(rest.AllowQuery("of", "range")).Get("/overview/series", a.getSeries)
-		r.Get("/topics", a.getTopics)
-		r.With(rest.AllowQuery()).Get("/topics/{topic}", a.getTopic)
-		r.Get("/subscriptions", a.getSubscribers)
-		r.Get("/subscribers", a.getSubscribers)
-		history := func(method, path string, handle http.HandlerFunc, query ...string) {
-			r.With(rest.AllowQuery(query...)).Method(method, "/topics/{topic}"+path, handle)
-		}
-		history(http.MethodGet, "/history", a.getHistory)
-		history(http.MethodGet, "/events", a.getEvents, "from", "since", "limit")
-		history(http.MethodGet, "/tail", a.getTail)
-		// A topic's publisher, or the operator.
-		history(http.MethodPut, "/history", a.putHistory)
-		history(http.MethodDelete, "/history", a.deleteHistory)
-		r.Delete("/topics/{topic}", a.deleteTopic)
-		r.Delete("/topic/{topic}", a.deleteTopic)
-		a.jobs.Routes(r)
-		a.machines.Routes(r)
-
-		r.Group(func(r chi.Router) {
-			r.Use(rest.AllowClients)
-			// Publishers.
-			r.Post("/topics/{topic}", a.postTopic)
-			// Subscribers.
-			a.subscriber.SubscriptionRoutes(r, "/subscription")
-			a.subscriber.Routes(r, "/subscriber")
-		})
-
-		r.Group(func(r chi.Router) {
-			r.Use(rest.AllowRoot)
-			// The operator.
-			a.subscriber.Routes(r, "/subscribers/{token}")
-			r.With(rest.AllowQuery("limit")).Get("/activity", a.getActivity)
-			a.queues.Routes(r)
-			r.Get("/api_tokens", a.getTokens)
-			r.Post("/api_tokens", a.postTokens)
-			r.Delete("/api_tokens/{token}", a.deleteToken)
-			r.Post("/api_tokens/{token}/rotate", a.rotateToken)
-		})
-	})
+// operations is the table of the API: all that it can be asked for.
+func (a *API) operations() []operation {
+	return slices.Concat(
+		a.healthOperations(), a.statusOperations(),
+		a.overviewOperations(), a.queues.operations(), a.activityOperations(),
+		a.tokenOperations(), a.loginOperations(),
+		a.topicOperations(), a.publishOperations(), a.historyOperations(),
+		a.subscriberOperations(), a.subscriber.operations(),
+		a.jobs.typeOperations(), a.jobs.operations(), a.machines.operations(),
+	)
 }
 
 // Run serves the API on a listener until the context is done. It then accepts no more connections,

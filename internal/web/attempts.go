@@ -9,6 +9,28 @@ import (
 	"routemaster/internal/wire"
 )
 
+// attemptOperations are about how deliveries go.
+func (h *subscriberHandlers) attemptOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/subscriber/attempts", handle: h.ofSubscriber(h.getAttempts), who: clientsOnly,
+			id: "listAttempts", tag: "subscribers",
+			summary: "List the last attempts to deliver",
+			params: []parameter{
+				{name: "batch", words: "Only those of this batch."},
+				{
+					name: "outcome", enum: texts(bus.Outcomes),
+					words: "Only those that came to this.",
+				},
+				pageLimit,
+				pageAfter,
+			},
+			returns: pages("The attempts, newest first.", listOf{of: schemaRef("Attempt")}),
+			fails:   []problem{notFound},
+		},
+	}
+}
+
 // attemptView is an attempt to deliver. Times are in ms since the Unix epoch.
 type attemptView struct {
 	At       int64       `json:"at"`

@@ -10,6 +10,53 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+var (
+	inDelivery = problem{
+		http.StatusConflict,
+		"The batch is being delivered.",
+		"InDelivery",
+	}
+)
+
+// eventsSkipped is where the events of a batch or a dead letter begin: see [rest.Query.From].
+var eventsSkipped = parameter{
+	name: "from", kind: "integer", fallback: 0,
+	words: "How many of the events are skipped; at most 1,000 are returned, and some 4 MiB.",
+}
+
+// batchOperations are about what is queued.
+func (h *subscriberHandlers) batchOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/subscriber/batches", handle: h.ofSubscriber(h.getBatches), who: clientsOnly,
+			id: "listBatches", tag: "subscribers",
+			summary: "List the queued batches",
+			params:  []parameter{pageLimit, pageAfter},
+			returns: pages("The batches, oldest first: at least those among the 20,000 oldest of the bus.", listOf{of: schemaRef("QueuedBatch")}),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/subscriber/batches/{id}", handle: h.ofSubscriber(h.getBatch), who: clientsOnly,
+			id: "getBatch", tag: "subscribers",
+			summary: "Show a queued batch with its events",
+			params: []parameter{
+				{name: "id", in: "path", words: "The batch."},
+				eventsSkipped,
+			},
+			returns: returns(http.StatusOK, "The batch.", schemaRef("QueuedBatchWithEvents")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodDelete, path: "/subscriber/batches/{id}", handle: h.ofSubscriber(h.deleteBatch), who: clientsOnly,
+			id: "deleteBatch", tag: "subscribers",
+			summary: "Remove a queued batch",
+			params:  []parameter{{name: "id", in: "path", words: "The batch."}},
+			returns: returns(http.StatusNoContent, "It became a dead letter if there are to be any; otherwise it was dropped.", nil),
+			fails:   []problem{notFound, inDelivery},
+		},
+	}
+}
+
 // batchView is a queued batch. Times are in ms since the Unix epoch.
 type batchView struct {
 	ID        bus.BatchID `json:"id"`

@@ -13,6 +13,22 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+// loginOperations are for every client and the operator.
+func (a *API) loginOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodPost, path: "/console_logins", handle: a.postConsoleLogin, query: unchecked,
+			id: "addConsoleLogin", tag: "tokens",
+			summary: "Make a link that logs in to the console",
+			about: "It logs in as who asks for it, once, within 60 s. Anybody who has the link may log in with it. A" +
+				" client may have 20 links at a time: a new one ends its oldest.",
+			body:    &body{of: sentLogin{}, example: `{"person":"mary","look_only":true}`, optional: true},
+			returns: returns(http.StatusCreated, "The link.", consoleLoginView{}),
+			fails:   []problem{notFound},
+		},
+	}
+}
+
 // Logins make codes that log in to the console, once and soon: a client by its token, root by the
 // empty one. They fail with [bus.ErrUnavailable].
 type Logins interface {
@@ -21,9 +37,18 @@ type Logins interface {
 
 // consoleLoginView is a link that logs in to the console.
 type consoleLoginView struct {
-	// URL is relative to the address of the bus, unless the console has an address of its own. The
-	// code is in its fragment, which browsers send to no server.
-	URL string `json:"url"`
+	// Relative to the address of the bus, unless the console has one of its own. The code is in the
+	// fragment, which browsers send to no server.
+	URL string `json:"url" api:"format=uri-reference"`
+}
+
+// sentLogin is whom a link is to log in.
+type sentLogin struct {
+	// Who logs in, for the log and the activity. Nobody checks it.
+	Person string `json:"person" api:"maxLength=64"`
+	// Whether the login changes nothing. Such a login lasts 30 days, others last 12 h. False if left
+	// out.
+	LookOnly bool `json:"look_only"`
 }
 
 // maxPerson is how many characters the name of a person may have.
@@ -43,10 +68,7 @@ func (a *API) newConsoleLogin(w http.ResponseWriter, r *http.Request) (view cons
 	if a.config.Logins == nil {
 		return view, &rest.Problem{Status: http.StatusNotFound, Detail: "this bus has no console: ROUTEMASTER_CONSOLE is off"}
 	}
-	var sent struct {
-		Person   string `json:"person"`
-		LookOnly bool   `json:"look_only"`
-	}
+	var sent sentLogin
 	if err := a.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return view, err
 	}

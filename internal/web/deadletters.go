@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/go-chi/chi/v5"
 
@@ -12,6 +13,98 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
+
+// letterFilter says which dead letters a request is about.
+var letterFilter = []parameter{
+	{
+		name: "reason", enum: texts(bus.DeathReasons),
+		words: "Only those with this reason.",
+	},
+	{
+		name: "status", kind: "integer", max: maxStatus,
+		words: "Only those whose last attempt was answered with this status. 0: those that got no answer.",
+	},
+	{
+		name: "since", kind: "integer", max: rest.MaxTime,
+		words: "Only those put away at this time or later, in ms since the Unix epoch.",
+	},
+	{
+		name: "before", kind: "integer", max: rest.MaxTime,
+		words: "Only those put away before this time, in ms since the Unix epoch.",
+	},
+}
+
+// letterOperations are about what the bus has given up on.
+func (h *subscriberHandlers) letterOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/subscriber/dead_letters", handle: h.ofSubscriber(h.getDeadLetters), who: clientsOnly,
+			id: "listDeadLetters", tag: "subscribers",
+			summary: "List the dead letters",
+			params:  slices.Concat(letterFilter, []parameter{pageLimit, pageAfter}),
+			returns: pages("The dead letters, newest first.", listOf{of: schemaRef("DeadLetter")}),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/subscriber/dead_letters/count", handle: h.ofSubscriber(h.countDeadLetters), who: clientsOnly,
+			id: "countDeadLetters", tag: "subscribers",
+			summary: "Count the dead letters",
+			params:  letterFilter,
+			returns: returns(http.StatusOK, "How many there are. With a `reason` or a `status`, the 10,000 oldest are looked at.", schemaRef("DeadLetterCount")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/subscriber/dead_letters/{id}", handle: h.ofSubscriber(h.getDeadLetter), who: clientsOnly,
+			id: "getDeadLetter", tag: "subscribers",
+			summary: "Show a dead letter with its events",
+			params: []parameter{
+				{name: "id", in: "path", words: "The dead letter."},
+				eventsSkipped,
+			},
+			returns: returns(http.StatusOK, "The dead letter.", schemaRef("DeadLetterWithEvents")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodDelete, path: "/subscriber/dead_letters/{id}", handle: h.ofSubscriber(h.deleteDeadLetter), who: clientsOnly,
+			id: "discardDeadLetter", tag: "subscribers",
+			summary: "Discard a dead letter",
+			params:  []parameter{{name: "id", in: "path", words: "The dead letter."}},
+			returns: returns(http.StatusNoContent, "It is gone.", nil),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/dead_letters/{id}/redeliver", handle: h.ofSubscriber(h.withoutBody(h.redeliverDeadLetter)), who: clientsOnly,
+			id: "redeliverDeadLetter", tag: "subscribers",
+			summary: "Redeliver a dead letter",
+			params:  []parameter{{name: "id", in: "path", words: "The dead letter."}},
+			returns: returns(http.StatusNoContent, "It is queued, behind what waits already.", nil),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/dead_letters/redeliver", handle: h.ofSubscriber(h.redeliverDeadLetters), who: clientsOnly,
+			id: "redeliverDeadLetters", tag: "subscribers",
+			summary: "Redeliver dead letters",
+			about: "A request moves at most 100 letters, or 10,000 events, oldest first. Send it again while " +
+				"`remaining` is above 0.",
+			body: &body{
+				of:      schemaRef("DeadLetterSelection"),
+				example: `{"all":true,"reason":"refused","since":1795302000000}`,
+			},
+			returns: returns(http.StatusOK, "How many are queued now, and how many are left.", schemaRef("DeadLetterProgress")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/dead_letters/discard", handle: h.ofSubscriber(h.discardDeadLetters), who: clientsOnly,
+			id: "discardDeadLetters", tag: "subscribers",
+			summary: "Discard dead letters",
+			about: "A request moves at most 100 letters, or 10,000 events, oldest first. Send it again while " +
+				"`remaining` is above 0.",
+			body:    &body{of: schemaRef("DeadLetterSelection"), example: `{"all":true}`},
+			returns: returns(http.StatusOK, "How many are gone, and how many are left.", schemaRef("DeadLetterProgress")),
+			fails:   []problem{notFound},
+		},
+	}
+}
 
 // letterView is a dead letter. Times are in ms since the Unix epoch.
 type letterView struct {

@@ -53,10 +53,13 @@ var graphTypes = map[string]string{
 	"dot": "text/vnd.graphviz; charset=utf-8", "mermaid": "text/plain; charset=utf-8", "svg": "image/svg+xml",
 }
 
+// machineFormats are those that a machine is shown in.
+var machineFormats = append([]string{"json"}, definition.Formats...)
+
 // getMachine shows a machine, as JSON or as a graph.
 func (h *machineHandlers) getMachine(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	format := rest.Word(q, "format", append([]string{"json"}, definition.Formats...))
+	format := rest.Word(q, "format", machineFormats)
 	switch {
 	case q.Err() != nil:
 		h.Fail(w, r, q.Err())

@@ -11,6 +11,69 @@ import (
 	"routemaster/internal/wire"
 )
 
+// historyOperations are for every client and the operator; what a history keeps is said by the
+// topic's publisher or the operator.
+func (a *API) historyOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/topics/{topic}/history", handle: a.getHistory,
+			id: "getHistory", tag: "topics",
+			summary: "Show what a topic's history keeps",
+			params:  []parameter{topicInPath},
+			returns: returns(http.StatusOK, "The history.", schemaRef("History")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/topics/{topic}/events", handle: a.getEvents,
+			id: "getEvents", tag: "topics",
+			summary: "Read a topic's history",
+			about: "Events from a position or from a time on, oldest first; without either from the oldest that is " +
+				"kept. Fewer than asked for may come before the last, where they are large: go on at `next` until" +
+				" `last` is passed.",
+			params: []parameter{
+				topicInPath, eventsFrom, eventsSince, eventsLimit,
+			},
+			returns: returns(http.StatusOK, "A part of the history.", schemaRef("HistoryEvents")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/topics/{topic}/tail", handle: a.getTail,
+			id: "getTail", tag: "topics",
+			summary: "Watch a topic's events while they are published",
+			about: "Server-sent events, from now on: a `message` for each event, as a delivery has it. It is a view " +
+				"and no delivery: at most 100 events a second are shown, and 20 of one request; a `left_out` says" +
+				" how many others there were in the last second. It ends after 30 minutes, and when the topic is " +
+				"deleted.",
+			params: []parameter{topicInPath},
+			returns: []response{
+				{status: http.StatusOK, words: "The events, until either side ends it.", types: []string{"text/event-stream"}},
+			},
+			fails: []problem{notFound},
+		},
+		{
+			method: http.MethodPut, path: "/topics/{topic}/history", handle: a.putHistory,
+			id: "putHistory", tag: "topics",
+			summary: "Have a topic keep a history, or change its limits",
+			about: "For the topic's publisher and the operator. The history begins with the next event. Every client" +
+				" may read it, also one that comes later. Limits that are left out are none; what new limits do " +
+				"not allow goes within seconds.",
+			params:  []parameter{topicInPath},
+			body:    &body{of: schemaRef("HistoryLimits"), example: `{"events":100000,"age":604800000}`},
+			returns: returns(http.StatusNoContent, "The topic keeps a history.", nil),
+			fails:   []problem{forbidden, notFound},
+		},
+		{
+			method: http.MethodDelete, path: "/topics/{topic}/history", handle: a.deleteHistory,
+			id: "deleteHistory", tag: "topics",
+			summary: "Remove a topic's history",
+			about:   "For the topic's publisher and the operator.",
+			params:  []parameter{topicInPath},
+			returns: returns(http.StatusNoContent, "It is gone, and the topic keeps none.", nil),
+			fails:   []problem{forbidden, notFound},
+		},
+	}
+}
+
 // putHistory has a topic of the caller, or any if the caller is root, keep a history.
 func (a *API) putHistory(w http.ResponseWriter, r *http.Request) {
 	topic := rest.TopicParam(r)
@@ -61,14 +124,22 @@ func (a *API) getHistory(w http.ResponseWriter, r *http.Request) {
 	}, err)
 }
 
-// How many events one request for some of a history gets, if it does not say, and at most.
-const (
-	defaultHistoryEvents = 100
-	maxHistoryEvents     = 1000
-)
-
 // maxPosition bounds positions, so that each is exact in every client's JSON.
 const maxPosition = 1<<53 - 1
+
+// Which events of a history a request gets.
+var (
+	eventsFrom = parameter{
+		name: "from", kind: "integer", max: maxPosition,
+		words: "The position to begin at. Where that event is not kept any more, the oldest that is comes first.",
+	}
+	eventsSince = parameter{
+		name: "since", kind: "integer", max: rest.MaxTime,
+		words: "A time, in ms since the Unix epoch: begins with the first event that was received then or later. " +
+			"Not beside `from`.",
+	}
+	eventsLimit = parameter{name: "limit", kind: "integer", min: 1, max: 1000, fallback: 100, words: "How many events at most."}
+)
 
 // historyEventsView is a part of a topic's history. Next is the position to go on from.
 type historyEventsView struct {
@@ -81,8 +152,8 @@ type historyEventsView struct {
 // getEvents shows events of a topic's history, from a position or a time on.
 func (a *API) getEvents(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	from, since := q.Integer("from", 0, maxPosition, 0), q.Time("since")
-	limit := int(q.Integer("limit", 1, maxHistoryEvents, defaultHistoryEvents))
+	from, since := eventsFrom.integer(q), q.Time(eventsSince.name)
+	limit := int(eventsLimit.integer(q))
 	if q.Has("from") && q.Has("since") {
 		q.Refuse("the query may have from or since, not both")
 	}

@@ -8,12 +8,12 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// maxJobsPage is how many jobs a page of a list has at most, and unless the request says.
-const maxJobsPage = 100
+// openStatuses are those of jobs that have not ended.
+var openStatuses = []jobs.Status{jobs.Queued, jobs.InProgress}
 
 // getJobs lists jobs that have not ended.
 func (h *jobHandlers) getJobs(w http.ResponseWriter, r *http.Request) {
-	h.list(w, r, []jobs.Status{jobs.Queued, jobs.InProgress}, h.stores.Open)
+	h.list(w, r, openStatuses, h.stores.Open)
 }
 
 // getArchivedJobs lists jobs that have ended.
@@ -29,7 +29,7 @@ func (h *jobHandlers) list(
 	q := rest.ReadQuery(r)
 	filter := jobs.Filter{
 		Type: jobs.TypeName(q.Get("name")), Status: rest.Word(q, "status", statuses),
-		Before: q.Get("before"), Limit: int(q.Integer("limit", 1, maxJobsPage, maxJobsPage)),
+		Before: q.Get("before"), Limit: int(jobsLimit.integer(q)),
 	}
 	var page []jobs.Job
 	next, err := "", q.Err()

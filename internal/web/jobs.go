@@ -5,14 +5,214 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/go-chi/chi/v5"
-
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
+
+var (
+	jobInPath = parameter{name: "id", in: "path", component: "JobID", words: "The job: `job_` and its UUID, or the UUID alone."}
+	jobsLimit = parameter{
+		name: "limit", kind: "integer", min: 1, max: 100, fallback: 100, component: "JobLimit",
+		words: "The maximum number of jobs of a page.",
+	}
+	jobsBefore = parameter{
+		name: "before", component: "JobBefore",
+		words: "Where the page begins: as the `Link` of the page before has it.",
+	}
+	jobsOfType = parameter{name: "name", component: "JobListName", words: "Only jobs of this type."}
+	copyKey    = parameter{
+		name: "Idempotency-Key", in: "header", key: true, component: "ReplayKey",
+		words: "With the same key, the same client gets the same copy of the job again, for as long as the copy " +
+			"is kept.",
+	}
+	jobConflict = problem{
+		http.StatusConflict,
+		"The job's state does not allow it, as `id` says; nothing was changed.",
+		"JobConflict",
+	}
+	severalJobs = problem{
+		http.StatusConflict,
+		"Jobs of several types have the id, which a bus with partitions allows: name the type.",
+		"SeveralJobs",
+	}
+	jobTooLarge = problem{
+		http.StatusRequestEntityTooLarge,
+		"The data of a job has more than 102,400 bytes without white space, a job more than 204 KiB, or " +
+			"an array of jobs more than 4 MiB.",
+		"JobTooLarge",
+	}
+	tooManyPulls = problem{
+		http.StatusTooManyRequests,
+		"Too many requests wait for jobs, of the client or in all; or as for other bodies, the client's " +
+			"take too much memory",
+		"TooManyPulls",
+	}
+	accountFull = problem{
+		http.StatusInsufficientStorage,
+		"The account of a client is full (`account_full`): its jobs, job types and labels take as much as" +
+			" it may keep. Nothing was stored.",
+		"AccountFull",
+	}
+)
+
+// operations are about jobs, for every client and the operator. What is changed of the jobs of a
+// type with a list of clients, by these only. Those that ignore names in queries are the requests
+// of rickover's clients and services.
+func (h *jobHandlers) operations() []operation {
+	return []operation{
+		{
+			method: http.MethodPost, path: "/v1/jobs/{name}", handle: h.postJobs,
+			id: "enqueueJobs", tag: "jobs",
+			summary: "Enqueue up to 1,000 jobs, all or nothing",
+			params:  []parameter{typeInPath},
+			body: &body{
+				of:       listOf{of: schemaRef("NewBulkJob"), min: 1, max: 1000},
+				example:  `[{"id":"job_282227eb-3c76-4ef7-af7e-25dff933077f","data":{"order":7}}]`,
+				tooLarge: &jobTooLarge,
+			},
+			returns: returns(http.StatusAccepted, "The jobs. One that was queued already is as it was.", listOf{of: schemaRef("Job")}),
+			fails:   []problem{forbidden, notFound, accountFull},
+		},
+		{
+			method: http.MethodPut, path: "/v1/jobs/{name}/{id}", handle: h.putJob, query: ignoreOthers,
+			id: "enqueueJob", tag: "jobs",
+			summary: "Enqueue a job",
+			about: "While a job of the id has not ended, it is returned as it is. Once it has ended, 400 " +
+				"`job_already_archived`: while it is kept and, if its type is `at_most_once`, for 24 hours after " +
+				"its removal.",
+			params: []parameter{
+				typeInPath,
+				{
+					name: "id", in: "path",
+					words: "The job: `job_` and a UUID of your own, or the UUID alone. `random_id` has one be made, for load" +
+						" tests.",
+				},
+			},
+			body: &body{
+				of:       schemaRef("NewJob"),
+				example:  `{"data":{"order":7},"run_after":"2030-01-31T18:00:00Z"}`,
+				tooLarge: &jobTooLarge,
+			},
+			returns: returns(http.StatusAccepted, "The job. One that was queued already is as it was.", schemaRef("Job")),
+			fails:   []problem{forbidden, notFound, accountFull},
+		},
+		{
+			method: http.MethodGet, path: "/v1/jobs/{name}/{id}", handle: h.getJob, query: ignoreOthers,
+			id: "getJob", tag: "jobs",
+			summary: "Show a job",
+			params:  []parameter{typeInPath, jobInPath},
+			returns: returns(http.StatusOK, "The job.", schemaRef("Job")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/v1/jobs/{name}/{id}/attempts", handle: h.getAttempts,
+			id: "listJobAttempts", tag: "jobs",
+			summary: "List the attempts at a job",
+			about: "The last 20, the latest first: those that failed or that the service put off, and the one that " +
+				"is in progress or has succeeded.",
+			params:  []parameter{typeInPath, jobInPath},
+			returns: returns(http.StatusOK, "The attempts.", listOf{of: schemaRef("JobAttempt"), max: 20}),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodDelete, path: "/v1/jobs/{name}/{id}", handle: h.deleteJob,
+			id: "cancelJob", tag: "jobs",
+			summary: "Cancel a job",
+			params:  []parameter{typeInPath, jobInPath},
+			returns: []response{
+				{status: http.StatusAccepted, words: "Cancelled. Its service has it and may do the work all the same; its report will be refused."},
+				{status: http.StatusNoContent, words: "Cancelled, now or before."},
+			},
+			fails: []problem{forbidden, notFound, jobConflict},
+		},
+		{
+			method: http.MethodPost, path: "/v1/jobs/{name}/{id}/replay", handle: h.replayJob, query: ignoreOthers,
+			id: "replayJob", tag: "jobs",
+			summary: "Enqueue a copy of a job that is in progress or has ended",
+			params:  []parameter{typeInPath, jobInPath, copyKey},
+			returns: returns(http.StatusCreated, "The copy, which may be taken at once.", schemaRef("Job")),
+			fails:   []problem{forbidden, notFound, jobTooLarge, tooManyBodies, accountFull},
+		},
+		{
+			method: http.MethodPost, path: "/v1/jobs/{id}/replay", handle: h.replayJob, query: ignoreOthers,
+			id: "replayJobOfAnyType", tag: "jobs",
+			summary: "Enqueue a copy of a job that is in progress or has ended",
+			params:  []parameter{jobInPath, copyKey},
+			returns: returns(http.StatusCreated, "The copy, which may be taken at once.", schemaRef("Job")),
+			fails:   []problem{forbidden, notFound, severalJobs, jobTooLarge, tooManyBodies, accountFull},
+		},
+		{
+			method: http.MethodGet, path: "/v1/jobs", handle: h.getJobs,
+			id: "listJobs", tag: "jobs",
+			summary: "List the jobs that have not ended",
+			params: []parameter{
+				jobsOfType,
+				{name: "status", enum: texts(openStatuses), words: "Only jobs with this status."},
+				jobsBefore,
+				jobsLimit,
+			},
+			returns: pages("Jobs, newest first.", listOf{of: schemaRef("Job"), max: 100}),
+		},
+		{
+			method: http.MethodGet, path: "/v1/archived-jobs", handle: h.getArchivedJobs, query: ignoreOthers,
+			id: "listArchivedJobs", tag: "jobs",
+			summary: "List the jobs that have ended",
+			params: []parameter{
+				jobsOfType,
+				{
+					name: "status", enum: texts(jobs.Archived[:]),
+					words: "Only jobs with this status.",
+				},
+				jobsBefore,
+				jobsLimit,
+			},
+			returns: pages("Jobs, newest first.", listOf{of: schemaRef("Job"), max: 100}),
+		},
+		{
+			method: http.MethodPost, path: "/v1/jobs/{name}/fetch", handle: h.postFetch,
+			id: "fetchJobs", tag: "jobs",
+			summary: "Take jobs of a type whose services fetch them",
+			params:  []parameter{typeInPath},
+			body: &body{
+				of:       schemaRef("JobFetch"),
+				example:  `{"max":10,"wait":20000}`,
+				optional: true,
+				tooLarge: &jobTooLarge,
+				tooMany:  &tooManyPulls,
+			},
+			returns: []response{
+				{status: http.StatusOK, words: "The jobs, oldest first.", of: listOf{of: schemaRef("FetchedJob"), min: 1, max: 100}},
+				{status: http.StatusNoContent, words: "There was none in time."},
+			},
+			fails: []problem{forbidden, notFound, jobConflict},
+		},
+		{
+			method: http.MethodPost, path: "/v1/jobs/{name}/{id}", handle: h.postReport, query: ignoreOthers,
+			id: "reportJob", tag: "jobs",
+			summary: "Report on an attempt of a job",
+			params:  []parameter{typeInPath, jobInPath},
+			body: &body{
+				of:       schemaRef("JobReport"),
+				example:  `{"status":"failed","attempt":5,"retryable":true}`,
+				tooLarge: &jobTooLarge,
+			},
+			returns: returns(http.StatusOK, "Taken. The body is empty. The same report again is answered alike.", nil),
+			fails:   []problem{forbidden, notFound, jobConflict},
+		},
+		{
+			method: http.MethodPost, path: "/v1/jobs/{name}/{id}/extend", handle: h.postExtend,
+			id: "extendJob", tag: "jobs",
+			summary: "Have more time for a job",
+			params:  []parameter{typeInPath, jobInPath},
+			body:    &body{of: schemaRef("JobExtension"), example: `{"attempt":5,"timeout":60000}`, tooLarge: &jobTooLarge},
+			returns: returns(http.StatusOK, "The new deadline.", deadlineView{}),
+			fails:   []problem{forbidden, notFound, jobConflict},
+		},
+	}
+}
 
 // JobsConfig configures [jobHandlers].
 type JobsConfig struct {
@@ -69,38 +269,3 @@ func (h *jobHandlers) of(r *http.Request, name jobs.TypeName) *jobs.Store {
 
 // clientOf is the caller as the lists of clients name it, empty for root.
 func clientOf(r *http.Request) bus.ClientName { return rest.Caller(r).ListedName() }
-
-// Routes adds all routes. Every client may use them, and the operator; what is changed of the jobs
-// of a type with a list of clients, by these only. A type is changed by the client that made it, or
-// the operator.
-func (h *jobHandlers) Routes(r chi.Router) {
-	route := func(method, path string, handle http.HandlerFunc, query ...string) {
-		r.With(rest.AllowQuery(query...)).Method(method, path, handle)
-	}
-	known := func(method, path string, handle http.HandlerFunc, query ...string) {
-		r.With(rest.IgnoreQuery(query...)).Method(method, path, handle)
-	}
-	// Requests of rickover's clients and services.
-	known(http.MethodPost, "/v1/jobs", h.postType)
-	known(http.MethodGet, "/v1/jobs/{name}", h.getTypeOrJob)
-	known(http.MethodPut, "/v1/jobs/{name}/{id}", h.putJob)
-	known(http.MethodGet, "/v1/jobs/{name}/{id}", h.getJob)
-	known(http.MethodPost, "/v1/jobs/{name}/{id}", h.postReport)
-	known(http.MethodPost, "/v1/jobs/{id}/replay", h.replayJob)
-	known(http.MethodPost, "/v1/jobs/{name}/{id}/replay", h.replayJob)
-	known(http.MethodGet, "/v1/archived-jobs", h.getArchivedJobs, "name", "status", "before", "limit")
-	// Types.
-	route(http.MethodGet, "/v2/job-types", h.getTypes, "limit", "after")
-	route(http.MethodPost, "/v2/job-types", h.postType)
-	route(http.MethodGet, "/v2/job-types/{name}", h.getType)
-	route(http.MethodPatch, "/v2/job-types/{name}", h.patchType)
-	route(http.MethodDelete, "/v2/job-types/{name}", h.deleteType, "force")
-	// Those who have work to be done.
-	route(http.MethodPost, "/v1/jobs/{name}", h.postJobs)
-	route(http.MethodGet, "/v1/jobs/{name}/{id}/attempts", h.getAttempts)
-	route(http.MethodDelete, "/v1/jobs/{name}/{id}", h.deleteJob)
-	route(http.MethodGet, "/v1/jobs", h.getJobs, "name", "status", "before", "limit")
-	// Services, which do it.
-	route(http.MethodPost, "/v1/jobs/{name}/fetch", h.postFetch)
-	route(http.MethodPost, "/v1/jobs/{name}/{id}/extend", h.postExtend)
-}

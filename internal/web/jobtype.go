@@ -19,6 +19,105 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+var (
+	typeInPath = parameter{name: "name", in: "path", component: "JobTypeName", words: "The job type."}
+	// typesLimit bounds a page of types: with the longest URLs and schedules it has less than 8 MiB.
+	typesLimit = parameter{
+		name: "limit", kind: "integer", min: 1, max: 1000, fallback: 1000, component: "JobTypeLimit",
+		words: "The maximum number of types of a page.",
+	}
+	typeTooLarge = problem{
+		http.StatusRequestEntityTooLarge,
+		"The body is too large: 264 KiB.",
+		"JobTypeTooLarge",
+	}
+)
+
+// typeOperations are about job types. Every client may use them, and the operator; a type is
+// changed by the client that made it, or the operator.
+func (h *jobHandlers) typeOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/v2/job-types", handle: h.getTypes,
+			id: "listJobTypes", tag: "job types",
+			summary: "List the job types, newest first",
+			about:   "Without `schedule_data`, which the single type has.",
+			params:  []parameter{typesLimit, pageAfter},
+			returns: pages("A page of the types.", listOf{of: schemaRef("JobType")}),
+		},
+		{
+			method: http.MethodPost, path: "/v2/job-types", handle: h.postType,
+			id: "addJobType", tag: "job types",
+			summary: "Make a job type",
+			about:   "It is the client's that makes it.",
+			body: &body{
+				of:       schemaRef("NewJobType"),
+				example:  `{"name":"receipt","delivery_strategy":"at_least_once","attempts":5,"concurrency":10,"url":"https://jobs.example/receipt","timeout":60000}`,
+				tooLarge: &typeTooLarge,
+			},
+			returns: returns(http.StatusCreated, "The type.", schemaRef("JobType")),
+			fails:   []problem{{status: http.StatusConflict, words: "There are too many job types."}, accountFull},
+		},
+		{
+			method: http.MethodPost, path: "/v1/jobs", handle: h.postType, query: ignoreOthers,
+			id: "addJobTypeV1", tag: "job types",
+			summary: "Make a job type",
+			about:   "It is the client's that makes it. As in version 2.",
+			body: &body{
+				of:       schemaRef("NewJobType"),
+				example:  `{"name":"invoice","delivery_strategy":"at_least_once","attempts":5,"concurrency":10,"url":"https://jobs.example/invoice","timeout":60000}`,
+				tooLarge: &typeTooLarge,
+			},
+			returns: returns(http.StatusCreated, "The type.", schemaRef("JobType")),
+			fails:   []problem{{status: http.StatusConflict, words: "There are too many job types."}, accountFull},
+		},
+		{
+			method: http.MethodGet, path: "/v1/jobs/{name}", handle: h.getTypeOrJob, query: ignoreOthers,
+			id: "getJobTypeV1", tag: "job types",
+			summary: "Show a job type or, by its id, a job",
+			params:  []parameter{{name: "name", in: "path", words: "The job type, or `job_` and the UUID of a job."}},
+			returns: returns(http.StatusOK, "The type, or the job.", oneOf{schemaRef("JobType"), schemaRef("Job")}),
+			fails:   []problem{notFound, severalJobs},
+		},
+		{
+			method: http.MethodGet, path: "/v2/job-types/{name}", handle: h.getType,
+			id: "getJobType", tag: "job types",
+			summary: "Show a job type",
+			params:  []parameter{typeInPath},
+			returns: returns(http.StatusOK, "The type.", schemaRef("JobType")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPatch, path: "/v2/job-types/{name}", handle: h.patchType,
+			id: "changeJobType", tag: "job types",
+			summary: "Change a job type",
+			about: "For the client that made it, and the operator. What is left out stays as it is; null sets the " +
+				"default, and for `url` that services fetch the jobs. It holds at once on all workers, for queued" +
+				" jobs too.",
+			params: []parameter{typeInPath},
+			body: &body{
+				of:       schemaRef("JobTypeChange"),
+				example:  `{"concurrency":20,"paused":false}`,
+				tooLarge: &typeTooLarge,
+			},
+			returns: returns(http.StatusOK, "The type as it is now.", schemaRef("JobType")),
+			fails:   []problem{forbidden, notFound, accountFull},
+		},
+		{
+			method: http.MethodDelete, path: "/v2/job-types/{name}", handle: h.deleteType,
+			id: "deleteJobType", tag: "job types",
+			summary: "Delete a job type",
+			about:   "For the client that made it, and the operator. Archived jobs are kept as long as before.",
+			params: []parameter{
+				typeInPath,
+				{name: "force", kind: "boolean", fallback: false, words: "Whether jobs that have not ended are cancelled."},
+			},
+			returns: returns(http.StatusNoContent, "Deleted.", nil),
+			fails:   []problem{forbidden, notFound, {status: http.StatusConflict, words: "Jobs of the type have not ended."}},
+		},
+	}
+}
+
 // maxTypeBody is the maximum size of a body with a job type, in bytes: the data of its schedule
 // with as much white space, and the other members.
 const maxTypeBody = 2*jobs.MaxData + rest.MaxValueBody
@@ -239,14 +338,10 @@ func (h *jobHandlers) respondType(w http.ResponseWriter, r *http.Request, t jobs
 	rest.WriteJSON(w, http.StatusOK, withData(views[0], t))
 }
 
-// maxTypePage is how many types a page of their list has at most, and unless the request says: with
-// the longest URLs and schedules it has less than 8 MiB.
-const maxTypePage = 1000
-
 // getTypes lists the types, the newest first.
 func (h *jobHandlers) getTypes(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	limit, next, err := int(q.Integer("limit", 1, maxTypePage, maxTypePage)), "", q.Err()
+	limit, next, err := int(typesLimit.integer(q)), "", q.Err()
 	var types []jobs.Type
 	if err == nil {
 		types, next, err = h.stores.Page(r.Context(), q.Get("after"), limit)

@@ -19,10 +19,8 @@ const (
 	// maxBody is the maximum size of a body with metadata, in bytes: a character of one byte may be
 	// sent as an escape of six.
 	maxBody = 6*machines.MaxMetadata + 4<<10
-	// A page of a list has at most maxLabelsPage elements; one of a history has defaultPage unless the
-	// request says.
+	// maxLabelsPage is how many elements a page of a list or a history has at most.
 	maxLabelsPage = 1000
-	defaultPage   = 100
 	// A request waits for its label to rest for at most maxLabelWait, and for defaultWait unless it
 	// says.
 	maxLabelWait = 10 * time.Second
@@ -45,7 +43,7 @@ func (h *machineHandlers) listLabels(w http.ResponseWriter, r *http.Request, l *
 	q := rest.ReadQuery(r)
 	filter := engine.Filter{
 		State: machines.StateName(q.Get("state")), Errored: isTrue(q, "errored"),
-		After: machines.LabelName(q.Get("cursor")), Limit: int(q.Integer("limit", 1, maxLabelsPage, maxLabelsPage)),
+		After: machines.LabelName(q.Get("cursor")), Limit: int(labelsLimit.integerOr(q, maxLabelsPage)),
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -245,7 +243,7 @@ func expectJSON(r *http.Request) error {
 // query; any other does not wait.
 func (h *machineHandlers) readWait(r *http.Request, q *rest.Query) (wait time.Duration, leave func()) {
 	leave = func() {}
-	wait = time.Duration(q.Integer("wait", 0, maxLabelWait.Milliseconds(), defaultWait.Milliseconds())) * time.Millisecond
+	wait = time.Duration(labelWait.integer(q)) * time.Millisecond
 	if wait == 0 || q.Err() != nil {
 		return wait, leave
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -13,6 +14,224 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
+
+var (
+	machineInPath = parameter{name: "machine", in: "path", component: "MachineName", words: "The state machine."}
+	labelInPath   = parameter{
+		name: "label", in: "path", component: "LabelName",
+		words: "The label: 1 to 512 bytes of UTF-8, percent-encoded, without `/` and control characters; not `.`" +
+			" or `..`.",
+	}
+	labelWait = parameter{
+		name: "wait", kind: "integer", component: "LabelWait",
+		max: int64(maxLabelWait / time.Millisecond), fallback: int(defaultWait / time.Millisecond),
+		words: "How long the request waits for the label to come to rest, in ms.",
+	}
+	labelsLimit = parameter{
+		name: "limit", kind: "integer", min: 1, max: maxLabelsPage,
+		words: "The maximum number of elements of a page; without it, all labels are listed.",
+	}
+	movesBefore = parameter{
+		name: "cursor", kind: "integer", max: maxCursor,
+		words: "Where the page begins: as the `Link` of the page before has it.",
+	}
+	movesLimit = parameter{
+		name: "limit", kind: "integer", min: 1, max: maxLabelsPage, fallback: 100, component: "LabelLimit",
+		words: "The maximum number of elements of a page.",
+	}
+	tooManyWaits = problem{
+		http.StatusTooManyRequests,
+		"Too many requests wait for labels to rest, of the client or in all; only a request that asks to " +
+			"wait is refused, before anything is changed; or as for other bodies, the client's take too much " +
+			"memory",
+		"TooManyWaits",
+	}
+	labelDeleted = problem{
+		http.StatusGone,
+		"The label was deleted in the last 24 hours.",
+		"LabelDeleted",
+	}
+	metadataTooLarge = problem{
+		http.StatusRequestEntityTooLarge,
+		"The body is too large: metadata may have 64 KiB.",
+		"MetadataTooLarge",
+	}
+)
+
+// operations are for every client: it may see the machines and their labels, and change labels
+// unless the machine names those that may. The operator defines the machines. Those that ignore
+// names in queries are the requests of the original's clients.
+func (h *machineHandlers) operations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/state-machines", handle: h.getMachines, query: ignoreOthers,
+			id: "listStateMachines", tag: "state machines",
+			summary: "List the state machines",
+			returns: returns(http.StatusOK, "All of them, by name.", schemaRef("StateMachineList")),
+		},
+		{
+			method: http.MethodPut, path: "/state-machines", handle: h.putMachines, who: rootOnly, query: repeated,
+			id: "putStateMachines", tag: "state machines",
+			summary: "Replace all definitions",
+			about: "For the operator. The body is the whole set, as YAML: a machine that is left out goes, and one " +
+				"with labels is refused. If the definitions are wrong, `errors` has all places.",
+			params: []parameter{
+				{
+					name: "move", kind: "array",
+					words: "Where the labels in a state that vanishes go: `machine.old:new`. It may be repeated.",
+				},
+			},
+			body: &body{
+				of:       map[string]any{},
+				example:  `{"state_machines":{"order":{"states":[{"gate":"placed","triggers":[{"metadata":"paid"}],"exit_condition":"metadata.paid","next":"paid"},{"gate":"paid","exit_condition":false}]}}}`,
+				yaml:     true,
+				tooLarge: &problem{status: http.StatusRequestEntityTooLarge, words: "The body has more than 1 MiB."},
+			},
+			returns: returns(http.StatusOK, "They hold, for all processes within a second.", schemaRef("AppliedStateMachines")),
+			fails: []problem{
+				{status: http.StatusConflict, words: "Labels are in states that would vanish, which `states` names; or others are replacing the " +
+					"definitions."},
+			},
+		},
+		{
+			method: http.MethodGet, path: "/state-machines/{machine}", handle: h.getMachine,
+			id: "getStateMachine", tag: "state machines",
+			summary: "Show a state machine",
+			about:   "The headers of webhooks are credentials: only the operator sees them.",
+			params: []parameter{
+				machineInPath,
+				{name: "format", fallback: "json", enum: machineFormats, words: "A graph instead."},
+			},
+			returns: []response{
+				{status: http.StatusOK, words: "Its definition, and how many labels it has; or its graph.", of: schemaRef("StateMachine"), types: []string{"text/vnd.graphviz", "text/plain", "image/svg+xml"}},
+			},
+			fails: []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/state-machines/{machine}/labels", handle: h.getLabels, query: ignoreOthers,
+			id: "listLabels", tag: "labels",
+			summary: "List labels of a machine",
+			params: []parameter{
+				machineInPath,
+				{name: "state", words: "Only labels in this state."},
+				{name: "errored", kind: "boolean", fallback: false, words: "Only labels that are errored."},
+				{name: "cursor", words: "Where the page begins: as the `Link` of the page before has it."},
+				labelsLimit,
+			},
+			returns: pages("All labels, or a page, in the order of the bytes of the names.", schemaRef("LabelList")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodGet, path: "/state-machines/{machine}/labels/{label}", handle: h.getLabel, query: ignoreOthers,
+			id: "getLabel", tag: "labels",
+			summary: "Show a label",
+			params:  []parameter{machineInPath, labelInPath},
+			returns: returns(http.StatusOK, "The label, and what it waits for. No feed is asked.", schemaRef("Label")),
+			fails:   []problem{notFound, labelDeleted},
+		},
+		{
+			method: http.MethodPost, path: "/state-machines/{machine}/labels/{label}", handle: h.postLabel, query: ignoreOthers,
+			id: "createLabel", tag: "labels",
+			summary: "Create a label",
+			about: "It begins in the first state. The response shows it after its run, if that takes no longer than " +
+				"`wait`.",
+			params: []parameter{machineInPath, labelInPath, labelWait},
+			body: &body{
+				of:       schemaRef("LabelMetadata"),
+				example:  `{"metadata":{"paid":false}}`,
+				tooLarge: &metadataTooLarge,
+				tooMany:  &tooManyWaits,
+			},
+			returns: returns(http.StatusCreated, "Created.", schemaRef("ChangedLabel")),
+			fails: []problem{
+				forbidden,
+				notFound,
+				{status: http.StatusConflict, words: "There is a label of that name."},
+				labelDeleted,
+				accountFull,
+			},
+		},
+		{
+			method: http.MethodPatch, path: "/state-machines/{machine}/labels/{label}", handle: h.patchLabel, query: ignoreOthers,
+			id: "changeLabel", tag: "labels",
+			summary: "Merge metadata into that of a label",
+			about: "Objects merge, anything else replaces what is there, and null removes it (RFC 7396). A gate with" +
+				" a trigger for what was sent is evaluated.",
+			params: []parameter{
+				machineInPath,
+				labelInPath,
+				labelWait,
+				{
+					name: "null", enum: []string{"keep"},
+					words: "With `keep`, a null is stored; without it, a null removes the key.",
+				},
+			},
+			body: &body{
+				of:       schemaRef("LabelMetadata"),
+				example:  `{"metadata":{"paid":true}}`,
+				tooLarge: &metadataTooLarge,
+				tooMany:  &tooManyWaits,
+			},
+			returns: returns(http.StatusOK, "The label, after its run if that takes no longer than `wait`.", schemaRef("ChangedLabel")),
+			fails:   []problem{forbidden, notFound, labelDeleted, accountFull},
+		},
+		{
+			method: http.MethodDelete, path: "/state-machines/{machine}/labels/{label}", handle: h.deleteLabel, query: ignoreOthers,
+			id: "deleteLabel", tag: "labels",
+			summary: "Delete a label",
+			params:  []parameter{machineInPath, labelInPath},
+			returns: returns(http.StatusNoContent, "Deleted, or there was none. The name can be used again 24 hours later.", nil),
+			fails:   []problem{forbidden, notFound},
+		},
+		{
+			method: http.MethodGet, path: "/state-machines/{machine}/labels/{label}/history", handle: h.getHistory,
+			id: "getLabelHistory", tag: "labels",
+			summary: "List the moves of a label",
+			params: []parameter{
+				machineInPath,
+				labelInPath,
+				movesBefore,
+				movesLimit,
+			},
+			returns: pages("The last moves, of the 100 that are kept, the latest first. Those of a deleted label are kept "+
+				"for 24 hours.", schemaRef("LabelHistory")),
+			fails: []problem{notFound, labelDeleted},
+		},
+		{
+			method: http.MethodPost, path: "/state-machines/{machine}/labels/{label}/retry", handle: h.postRetry,
+			id: "retryLabel", tag: "labels",
+			summary: "Have an errored label try its action again",
+			params:  []parameter{machineInPath, labelInPath, labelWait},
+			returns: returns(http.StatusOK, "The label.", schemaRef("Label")),
+			fails: []problem{
+				forbidden,
+				notFound,
+				{status: http.StatusConflict, words: "The label is not errored."},
+				labelDeleted,
+				tooManyWaits,
+			},
+		},
+		{
+			method: http.MethodPost, path: "/state-machines/{machine}/labels/{label}/evaluate", handle: h.postEvaluate,
+			id: "evaluateLabel", tag: "labels",
+			summary: "Evaluate the gate of a label now",
+			params: []parameter{
+				machineInPath,
+				labelInPath,
+				{name: "dry_run", kind: "boolean", fallback: false, words: "Only say what would happen. Feeds are asked."},
+				labelWait,
+			},
+			returns: returns(http.StatusOK, "The label; or, of a dry run, what would happen.", oneOf{schemaRef("Label"), schemaRef("LabelDryRun")}),
+			fails: []problem{
+				forbidden,
+				notFound,
+				{status: http.StatusConflict, words: "The label is not in a gate."},
+				labelDeleted,
+				tooManyWaits,
+			},
+		},
+	}
+}
 
 // MachinesConfig configures [machineHandlers].
 type MachinesConfig struct {
@@ -48,32 +267,6 @@ func newMachineHandlers(config MachinesConfig, service *rest.Service, all *store
 
 // machinesPath begins the paths of all routes.
 const machinesPath = "/state-machines"
-
-// Routes adds all routes. Every client may see the machines and their labels, and change labels
-// unless the machine names those that may; the operator defines them.
-func (h *machineHandlers) Routes(r chi.Router) {
-	route := func(method, path string, handle http.HandlerFunc, query ...string) {
-		r.With(rest.AllowQuery(query...)).Method(method, machinesPath+path, handle)
-	}
-	known := func(method, path string, handle http.HandlerFunc, query ...string) {
-		r.With(rest.IgnoreQuery(query...)).Method(method, machinesPath+path, handle)
-	}
-	const labels = "/{machine}/labels"
-	const label = labels + "/{label}"
-	// Requests of the original's clients.
-	known(http.MethodGet, "", h.getMachines)
-	known(http.MethodGet, labels, h.getLabels, "state", "errored", "cursor", "limit")
-	known(http.MethodGet, label, h.getLabel)
-	known(http.MethodPost, label, h.postLabel, "wait")
-	known(http.MethodPatch, label, h.patchLabel, "wait", "null")
-	known(http.MethodDelete, label, h.deleteLabel)
-	// What it does not have.
-	r.With(rest.AllowRoot, rest.AllowRepeated("move")).Put(machinesPath, h.putMachines)
-	route(http.MethodGet, "/{machine}", h.getMachine, "format")
-	route(http.MethodGet, label+"/history", h.getHistory, "cursor", "limit")
-	route(http.MethodPost, label+"/retry", h.postRetry, "wait")
-	route(http.MethodPost, label+"/evaluate", h.postEvaluate, "dry_run", "wait")
-}
 
 // RefuseSlashes refuses names with a slash, which the router would take for two.
 func RefuseSlashes(next http.Handler) http.Handler { return rest.RefuseSlashes(machinesPath+"/", next) }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 )
 
+//go:generate go test . -run ^TestOpenAPIIsFresh$ -update
+
 //go:embed openapi.json
 var openapi []byte
 

@@ -12,6 +12,38 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+// overviewOperations are for every client and the operator.
+func (a *API) overviewOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/overview", handle: a.getOverview,
+			id: "getOverview", tag: "overview",
+			summary: "Show how the bus is",
+			about: "All who ask share a sample, which is at most 3 s old, 4.5 on a bus with many subscribers and " +
+				"topics. The first that is taken has no rates unless the history has them.",
+			returns: returns(http.StatusOK, "The figures, the state of every subscriber and topic, and what is wrong.", schemaRef("Overview")),
+		},
+		{
+			method: http.MethodGet, path: "/overview/series", handle: a.getSeries,
+			id: "getSeries", tag: "overview",
+			summary: "Show what figures have been",
+			about: "A value for each step, oldest first; null where nothing is known. What is not known of a subject" +
+				" is missing, and of one without a history every list is.",
+			params: []parameter{
+				{
+					name: "of", fallback: "bus",
+					words: "bus, topic/ and the name of a topic, or subscriber/ and that of a client.",
+				},
+				{
+					name: "range", fallback: "15m", enum: rangeNames(),
+					words: "How far back: 15m in steps of 10 s, 6h of 2 min, 24h of 10 min. The last is of the bus only.",
+				},
+			},
+			returns: returns(http.StatusOK, "What the history has.", schemaRef("Series")),
+		},
+	}
+}
+
 // getOverview responds with how the bus is. On which hosts its processes and Redis run is for root
 // only.
 func (a *API) getOverview(w http.ResponseWriter, r *http.Request) {

@@ -10,6 +10,14 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+var (
+	testWaits = problem{
+		http.StatusConflict,
+		"A test event is already waiting.",
+		"TestWaits",
+	}
+)
+
 // maxPause is how far ahead a pause may end.
 const maxPause = 365 * 24 * time.Hour
 
@@ -22,11 +30,22 @@ func (h *subscriberHandlers) pause(w http.ResponseWriter, r *http.Request, of bu
 	h.respondSubscriberChanged(w, r, of, err, "paused a subscriber", slog.Time("until", until.UTC()))
 }
 
+// sentPause is how long nothing is to be delivered.
+type sentPause struct {
+	// Until when, in ms since the Unix epoch: in the future, and at most a year ahead. For good if left
+	// out or null.
+	Until *int64 `json:"until" api:"format=int64"`
+}
+
+// testView is a test event that was queued.
+type testView struct {
+	// The batch that the attempt log names.
+	Batch bus.BatchID `json:"batch"`
+}
+
 // readPause reads until when to pause.
 func (h *subscriberHandlers) readPause(w http.ResponseWriter, r *http.Request) (until time.Time, err error) {
-	var sent struct {
-		Until *int64 `json:"until"` // ms since the Unix epoch
-	}
+	var sent sentPause
 	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return until, err
 	}
@@ -58,5 +77,5 @@ func (h *subscriberHandlers) test(w http.ResponseWriter, r *http.Request, of bus
 		return
 	}
 	h.logSubscriberChange(r, of, "queued a test event", slog.String("batch", string(batch)))
-	rest.WriteJSON(w, http.StatusAccepted, map[string]bus.BatchID{"batch": batch})
+	rest.WriteJSON(w, http.StatusAccepted, testView{batch})
 }

@@ -9,6 +9,46 @@ import (
 	"routemaster/internal/wire"
 )
 
+var (
+	keyReused = problem{
+		http.StatusConflict,
+		"Another request was sent with this idempotency key, or there would be too many topics.",
+		"KeyReused",
+	}
+)
+
+// publishOperations are for publishers.
+func (a *API) publishOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodPost, path: "/topics/{topic}", handle: a.postTopic, who: clientsOnly, query: unchecked,
+			id: "publish", tag: "topics",
+			summary: "Publish an event, or up to 1,000 in order, all or nothing",
+			about:   "The first client that publishes to a topic owns it.",
+			params: []parameter{
+				{name: "topic", in: "path", schema: "TopicName"},
+				{
+					name: "Idempotency-Key", in: "header", key: true,
+					words: "A repetition of the same request with the same key stores nothing, and is answered alike, as " +
+						"long as the bus remembers the key: an hour after its last use, unless the operator or the " +
+						"request says otherwise. The oldest keys go first when a client has too many, or when the bus's " +
+						"memory is about to be full.",
+				},
+				{
+					name: "Idempotency-Expires-In", in: "header", kind: "integer", min: 60, max: 86_400,
+					words: "How long the Idempotency-Key is to be remembered at least, in seconds. Only beside one.",
+				},
+			},
+			body: &body{
+				of:      oneOf{schemaRef("Event"), listOf{of: schemaRef("Event"), min: 1, max: 1000}},
+				example: `{"type":"update","url":"https://shop.example/widgets/1","timestamp":1795302000000,"data":{"price":5}}`,
+			},
+			returns: returns(http.StatusOK, "Stored in a batch of every subscriber of the topic. The body is empty.", nil),
+			fails:   []problem{keyReused},
+		},
+	}
+}
+
 // maxEvents is the maximum number of events of one publish.
 const maxEvents = 1000
 

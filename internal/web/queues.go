@@ -17,6 +17,35 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+// operations are for the operator.
+func (h *queueHandlers) operations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/threads", handle: h.getThreads, who: rootOnly,
+			id: "listThreads", tag: "overview",
+			summary: "Show what the threads of all workers run",
+			about:   "For the operator. Of each queue at most 500 threads are looked at.",
+			returns: returns(http.StatusOK, "How many threads there are, and what they run.", schemaRef("Threads")),
+		},
+		{
+			method: http.MethodGet, path: "/queues/{queue}", handle: h.getQueue, who: rootOnly,
+			id: "listQueuedJobs", tag: "overview",
+			summary: "List the jobs of a queue that run next",
+			about:   "For the operator. A job that is due later may wait for others of its lane until then.",
+			params: []parameter{
+				{
+					name: "queue", in: "path", enum: []string{"main", "aux", "jobs", "machines"},
+					words: "One of the queues: `main` has the deliveries, `aux` the housekeeping, `jobs` those of services, " +
+						"`machines` labels.",
+				},
+				pageLimit,
+			},
+			returns: returns(http.StatusOK, "The jobs, the next first.", listOf{of: schemaRef("QueuedJob"), max: 100}),
+			fails:   []problem{notFound},
+		},
+	}
+}
+
 // QueuesConfig configures [queueHandlers].
 type QueuesConfig struct {
 	// ScalingThreshold is the number of jobs due within ScalingDeadline from which on
@@ -49,18 +78,12 @@ func newQueueHandlers(config QueuesConfig, service *rest.Service, all *store.Bus
 	return h
 }
 
-// Routes adds the routes, which are the operator's.
-func (h *queueHandlers) Routes(r chi.Router) {
-	r.With(rest.AllowQuery()).Get("/threads", h.getThreads)
-	r.With(rest.AllowQuery("limit")).Get("/queues/{queue}", h.getQueue)
-}
-
 // scalingDelay is how long /pulse/scaling takes when many jobs are due. Autoscalers observe
 // latency.
 const scalingDelay = time.Second
 
-// GetScaling responds slowly while many jobs are due.
-func (h *queueHandlers) GetScaling(w http.ResponseWriter, r *http.Request) {
+// getScaling responds slowly while many jobs are due.
+func (h *queueHandlers) getScaling(w http.ResponseWriter, r *http.Request) {
 	due, err := h.due(r)
 	if err == nil && due >= h.config.ScalingThreshold {
 		select {

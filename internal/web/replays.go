@@ -11,6 +11,52 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+var (
+	replayKey = parameter{
+		name: "Idempotency-Key", in: "header", key: true, component: "HistoryReplayKey",
+		words: "With the same key, the same client gets the same replay again, while it is listed. 409 if that " +
+			"was begun for another topic or range.",
+	}
+	replayRefused = problem{
+		http.StatusConflict,
+		"The client is not subscribed to the topic, the topic keeps no history, nothing of it is in the " +
+			"range, a replay of it is running, or the idempotency key is of another replay.",
+		"ReplayRefused",
+	}
+)
+
+// replayOperations are about what a subscriber gets again of topics' histories.
+func (h *subscriberHandlers) replayOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/subscriber/replays", handle: h.ofSubscriber(h.getReplays), who: clientsOnly,
+			id: "listReplays", tag: "subscribers",
+			summary: "List the replays",
+			params:  []parameter{pageLimitOrAll, pageAfter},
+			returns: pages("The replays that run, and those that ended in the last day, newest first; the last 100 at most.", listOf{of: schemaRef("Replay"), max: 100}),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/replays", handle: h.ofSubscriber(h.postReplay), who: clientsOnly,
+			id: "startReplay", tag: "subscribers",
+			summary: "Have a topic's history delivered again",
+			params:  []parameter{replayKey},
+			body:    &body{of: schemaRef("NewReplay"), example: `{"topic":"widgets","from":501}`},
+			returns: returns(http.StatusAccepted, "It is being copied to the queue. Positions are resolved: `from` is that of the first event that "+
+				"the history has, `to` at most that of the newest.", schemaRef("StartedReplay")),
+			fails: []problem{notFound, replayRefused},
+		},
+		{
+			method: http.MethodDelete, path: "/subscriber/replays/{id}", handle: h.ofSubscriber(h.deleteReplay), who: clientsOnly,
+			id: "cancelReplay", tag: "subscribers",
+			summary: "Cancel a replay",
+			params:  []parameter{{name: "id", in: "path", words: "The replay."}},
+			returns: returns(http.StatusNoContent, "No more is copied. What was copied is delivered.", nil),
+			fails:   []problem{notFound},
+		},
+	}
+}
+
 // replayView is a replay. Positions are those of its topic's events; times are in ms since the Unix
 // epoch.
 type replayView struct {

@@ -95,6 +95,12 @@ func readAttempt(sent *int64) (int, error) {
 	return int(*sent), nil
 }
 
+// deadlineView is how long a service has for a job.
+type deadlineView struct {
+	// Until when to report.
+	Deadline string `json:"deadline" api:"format=date-time"`
+}
+
 // postExtend gives a service more time for a job: so much from now on.
 func (h *jobHandlers) postExtend(w http.ResponseWriter, r *http.Request) {
 	name := nameParam(r)
@@ -107,9 +113,7 @@ func (h *jobHandlers) postExtend(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		deadline, err = h.of(r, name).Extend(r.Context(), name, id, attempt, timeout, h.Now())
 	}
-	h.RespondJSON(w, r, struct {
-		Deadline string `json:"deadline"`
-	}{timestamp(deadline)}, h.explained(r, id, err))
+	h.RespondJSON(w, r, deadlineView{timestamp(deadline)}, h.explained(r, id, err))
 }
 
 func (h *jobHandlers) readExtend(w http.ResponseWriter, r *http.Request) (attempt int, timeout time.Duration, err error) {

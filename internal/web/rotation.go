@@ -16,12 +16,12 @@ import (
 // rotationView is the progress of a token's rotation.
 type rotationView struct {
 	Name bus.ClientName `json:"name"`
-	// Token is the new one.
+	// The new token.
 	Token bus.Token `json:"token"`
-	// Done is set when everything has been moved to the new token and, unless it is kept, the old
-	// token has been deleted.
+	// Nothing is left to be done: everything has been moved to the new token and, unless it is kept,
+	// the old token has been deleted.
 	Done bool `json:"done"`
-	// After is what the next request must send as after; empty when the rotation is done.
+	// What to send with the next request.
 	After string `json:"after,omitempty"`
 }
 

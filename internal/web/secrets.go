@@ -14,6 +14,54 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+var (
+	secretKey = parameter{
+		name: "Idempotency-Key", in: "header", key: true, component: "SecretKey",
+		words: "With the same key, the same client gets the same secret again, while it is not expired. 409 if " +
+			"the request is for another type or brings another secret.",
+	}
+	tooManySecrets = problem{
+		http.StatusConflict,
+		"There are five secrets that have not expired.",
+		"TooManySecrets",
+	}
+)
+
+// secretOperations are about what deliveries are signed with.
+func (h *subscriberHandlers) secretOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/subscriber/secrets", handle: h.ofSubscriber(h.getSecrets), who: clientsOnly,
+			id: "listSecrets", tag: "subscribers",
+			summary: "List the signing secrets",
+			params:  []parameter{pageLimitOrAll, pageAfter},
+			returns: pages("The secrets that have not expired, newest first, without what is secret.", listOf{of: schemaRef("Secret")}),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/secrets", handle: h.ofSubscriber(h.postSecret), who: clientsOnly,
+			id: "addSecret", tag: "subscribers",
+			summary: "Add a signing secret",
+			params:  []parameter{secretKey},
+			body: &body{
+				of:       schemaRef("NewSecret"),
+				example:  `{"type":"hmac-sha256","expire_others_in":3600000}`,
+				optional: true,
+			},
+			returns: returns(http.StatusCreated, "Deliveries are signed with it from the next one on.", schemaRef("AddedSecret")),
+			fails:   []problem{notFound, tooManySecrets},
+		},
+		{
+			method: http.MethodDelete, path: "/subscriber/secrets/{id}", handle: h.ofSubscriber(h.deleteSecret), who: clientsOnly,
+			id: "removeSecret", tag: "subscribers",
+			summary: "Remove a signing secret",
+			params:  []parameter{{name: "id", in: "path", words: "The secret."}},
+			returns: returns(http.StatusNoContent, "It signs no more. Without another one deliveries are not signed.", nil),
+			fails:   []problem{notFound},
+		},
+	}
+}
+
 // secretView is a signing secret, without what is secret of it.
 type secretView struct {
 	ID        string         `json:"id"`

@@ -172,8 +172,8 @@ func (h *machineHandlers) getHistory(w http.ResponseWriter, r *http.Request) {
 // of the last move of a page, so that it stays right when the label moves.
 func (h *machineHandlers) listMoves(w http.ResponseWriter, r *http.Request) (view labelHistoryView, err error) {
 	q := rest.ReadQuery(r)
-	limit := int(q.Integer("limit", 1, maxLabelsPage, defaultPage))
-	before := q.Integer("cursor", 0, maxCursor, maxCursor)
+	limit := int(movesLimit.integer(q))
+	before := movesBefore.integerOr(q, maxCursor)
 	if err := q.Err(); err != nil {
 		return view, err
 	}

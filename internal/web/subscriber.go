@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -15,6 +17,67 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
+
+var (
+	clientInPath = parameter{
+		name: "token", in: "path", component: "Client",
+		words: "The client's token. Its name does as well if only one subscriber has it, but not to subscribe, " +
+			"to unsubscribe, or to delete the subscription.",
+	}
+)
+
+// callerOperations are about the caller's own subscription.
+func (h *subscriberHandlers) callerOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/subscriber", handle: h.get, who: clientsOnly,
+			id: "getSubscriber", tag: "subscribers",
+			summary: "Show a subscriber's settings and status",
+			returns: returns(http.StatusOK, "The settings, with their defaults, and the status.", schemaRef("SubscriberSettings")),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPatch, path: "/subscriber", handle: h.ofSubscriber(h.patch), who: clientsOnly,
+			id: "changeSubscriber", tag: "subscribers",
+			summary: "Change some of a subscriber's settings",
+			about: "What is left out stays as it is; null sets the default. An object takes the place of the one " +
+				"before. Options hold from the next delivery on, also for what is queued.",
+			body:    &body{of: schemaRef("SubscriptionChange"), example: `{"max":20,"max_requests_per_minute":600}`},
+			returns: returns(http.StatusNoContent, "Changed.", nil),
+			fails:   []problem{notFound, tooManyTopics},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/pause", handle: h.ofSubscriber(h.pause), who: clientsOnly,
+			id: "pauseSubscriber", tag: "subscribers",
+			summary: "Pause deliveries",
+			body:    &body{of: sentPause{}, example: `{"until":null}`, optional: true},
+			returns: returns(http.StatusNoContent, "Paused. Events are queued meanwhile.", nil),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/resume", handle: h.ofSubscriber(h.withoutBody(h.resume)), who: clientsOnly,
+			id: "resumeSubscriber", tag: "subscribers",
+			summary: "Resume deliveries",
+			returns: returns(http.StatusNoContent, "Not paused.", nil),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/retry", handle: h.ofSubscriber(h.withoutBody(h.retry)), who: clientsOnly,
+			id: "retrySubscriber", tag: "subscribers",
+			summary: "Try at once what has failed",
+			returns: returns(http.StatusNoContent, "It is not throttled; what waits is tried, unless it is paused.", nil),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodPost, path: "/subscriber/test", handle: h.ofSubscriber(h.withoutBody(h.test)), who: clientsOnly,
+			id: "testSubscriber", tag: "subscribers",
+			summary: "Send a test event",
+			returns: returns(http.StatusAccepted, "A `noop` event whose data is `{\"test\":true}` will be delivered, once, also through a pause. The "+
+				"attempt log has the result.", testView{}),
+			fails: []problem{notFound, testWaits},
+		},
+	}
+}
 
 // SubscriberConfig configures [subscriberHandlers].
 type SubscriberConfig struct {
@@ -62,58 +125,38 @@ func (h *subscriberHandlers) at(token bus.Token) subscriberPartition {
 	return h.partitions[h.stores.Of(token).Partition().Number()]
 }
 
-// SubscriptionRoutes adds the routes that existing clients know, at a path that stands for a
-// client: the caller, or the one whose token is in the path, which only root may send.
-func (h *subscriberHandlers) SubscriptionRoutes(r chi.Router, path string) {
-	r.Post(path, h.postSubscription)
-	r.Delete(path, h.deleteSubscription)
-	r.Delete(path+"/topics/{topic}", h.deleteSubscriptionTopic)
+// operations are about one client's subscription. Each that a client sends at /subscriber about its
+// own is also there for the operator, with the client in the path.
+func (h *subscriberHandlers) operations() (all []operation) {
+	for _, o := range h.subscriptionOperations() {
+		all = append(all, o, o.at(strings.Replace(o.path, "/subscription", "/subscriber", 1), o.id+"Alias"))
+		all = append(all, ofClient(o.at(strings.Replace(o.path, "/subscription", "/subscriber", 1), o.id)))
+	}
+	for _, o := range slices.Concat(
+		h.callerOperations(), h.attemptOperations(), h.batchOperations(), h.letterOperations(), h.replayOperations(), h.secretOperations(),
+	) {
+		all = append(all, o, ofClient(o))
+	}
+	return all
 }
 
-// Routes adds all routes, at a path that stands for a client likewise. At those that are not in
-// [subscriberHandlers.SubscriptionRoutes] the path may also have the name of a client with one
-// subscriber.
-func (h *subscriberHandlers) Routes(r chi.Router, path string) {
-	h.SubscriptionRoutes(r, path)
-	route := func(method, below string, handle handler, query ...string) {
-		r.With(rest.AllowQuery(query...)).Method(method, path+below, h.ofSubscriber(handle))
-	}
-	// What it has set, and how it is.
-	r.With(rest.AllowQuery()).Get(path, h.get) // which finds the subscriber by itself
-	route(http.MethodPatch, "", h.patch)
-	route(http.MethodPost, "/pause", h.pause)
-	route(http.MethodPost, "/resume", h.withoutBody(h.resume))
-	route(http.MethodPost, "/retry", h.withoutBody(h.retry))
-	route(http.MethodPost, "/test", h.withoutBody(h.test))
-	// What is queued, and how its deliveries go.
-	route(http.MethodGet, "/attempts", h.getAttempts, "batch", "outcome", "limit", "after")
-	route(http.MethodGet, "/batches", h.getBatches, "limit", "after")
-	route(http.MethodGet, "/batches/{id}", h.getBatch, "from")
-	route(http.MethodDelete, "/batches/{id}", h.deleteBatch)
-	// What the bus has given up on.
-	route(http.MethodGet, "/dead_letters", h.getDeadLetters, "reason", "status", "since", "before", "limit", "after")
-	route(http.MethodGet, "/dead_letters/count", h.countDeadLetters, "reason", "status", "since", "before")
-	route(http.MethodGet, "/dead_letters/{id}", h.getDeadLetter, "from")
-	route(http.MethodDelete, "/dead_letters/{id}", h.deleteDeadLetter)
-	route(http.MethodPost, "/dead_letters/{id}/redeliver", h.withoutBody(h.redeliverDeadLetter))
-	route(http.MethodPost, "/dead_letters/redeliver", h.redeliverDeadLetters)
-	route(http.MethodPost, "/dead_letters/discard", h.discardDeadLetters)
-	// What it gets again of topics' histories.
-	route(http.MethodGet, "/replays", h.getReplays, "limit", "after")
-	route(http.MethodPost, "/replays", h.postReplay)
-	route(http.MethodDelete, "/replays/{id}", h.deleteReplay)
-	// What deliveries are signed with.
-	route(http.MethodGet, "/secrets", h.getSecrets, "limit", "after")
-	route(http.MethodPost, "/secrets", h.postSecret)
-	route(http.MethodDelete, "/secrets/{id}", h.deleteSecret)
+// ofClient is an operation about the caller's subscription, as the operator sends it.
+func ofClient(o operation) operation {
+	o.path = strings.Replace(o.path, "/subscriber", "/subscribers/{token}", 1)
+	o.id += "OfClient"
+	o.summary += ", as the operator"
+	o.who = rootOnly
+	o.params = append([]parameter{clientInPath}, o.params...)
+	o.fails = append([]problem{notFound}, o.fails...)
+	return o
 }
 
 // handler handles a request that is about a subscriber, by the token that holds the subscription.
 type handler func(w http.ResponseWriter, r *http.Request, of bus.Token)
 
 // ofSubscriber finds the subscriber for a handler, or responds with 404 if there is none.
-func (h *subscriberHandlers) ofSubscriber(handle handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (h *subscriberHandlers) ofSubscriber(handle handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		client := clientParam(r)
 		holder, err := h.at(client).inspector.Holder(r.Context(), client)
 		if err != nil {
@@ -124,7 +167,7 @@ func (h *subscriberHandlers) ofSubscriber(handle handler) http.Handler {
 			return
 		}
 		handle(w, r, holder)
-	})
+	}
 }
 
 // ofMissing is the error of a request about a client: for a token in its path that nobody has,

@@ -7,6 +7,21 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+// subscriberOperations are for every client and the operator.
+func (a *API) subscriberOperations() []operation {
+	listSubscribers := operation{
+		method: http.MethodGet, path: "/subscriptions", handle: a.getSubscribers, query: unchecked,
+		id: "listSubscribers", tag: "subscribers",
+		summary: "List all subscribers",
+		params:  []parameter{listLimit, listAfter},
+		returns: returns(http.StatusOK, "The subscribers, by their clients' names. Several of one name are on one page, which may be "+
+			"longer than its limit for that.", listOf{of: schemaRef("Subscriber")}),
+	}
+	return []operation{
+		listSubscribers, listSubscribers.at("/subscribers", "listSubscribersAlias"),
+	}
+}
+
 type subscriberView struct {
 	Subscriber string `json:"subscriber"`
 	// Name is the name of the client.

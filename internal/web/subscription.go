@@ -16,6 +16,39 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+// subscriptionOperations are those that existing clients know, about the caller's own
+// subscription.
+func (h *subscriberHandlers) subscriptionOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodPost, path: "/subscription", handle: h.postSubscription, who: clientsOnly, query: unchecked,
+			id: "subscribe", tag: "subscribers",
+			summary: "Subscribe to exactly these topics",
+			body: &body{
+				of:      schemaRef("Subscription"),
+				example: `{"topics":["widgets","parcels"],"callback":"https://shop.example/events","uuid":"a-secret-of-yours","timeout":200,"max":50}`,
+			},
+			returns: returns(http.StatusNoContent, "Subscribed. Unknown topics were created.", nil),
+			fails:   []problem{tooManyTopics},
+		},
+		{
+			method: http.MethodDelete, path: "/subscription", handle: h.deleteSubscription, who: clientsOnly, query: unchecked,
+			id: "deleteSubscriber", tag: "subscribers",
+			summary: "Leave all topics",
+			returns: returns(http.StatusNoContent, "The subscriber and its subscriptions are gone; what is queued for it is dropped.", nil),
+			fails:   []problem{notFound},
+		},
+		{
+			method: http.MethodDelete, path: "/subscription/topics/{topic}", handle: h.deleteSubscriptionTopic, who: clientsOnly, query: unchecked,
+			id: "unsubscribe", tag: "subscribers",
+			summary: "Leave one topic",
+			params:  []parameter{topicInPath},
+			returns: returns(http.StatusNoContent, "Unsubscribed.", nil),
+			fails:   []problem{notFound},
+		},
+	}
+}
+
 // postSubscription sets a client's subscription: all its topics, and how it gets events.
 func (h *subscriberHandlers) postSubscription(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)

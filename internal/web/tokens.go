@@ -14,6 +14,72 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+var (
+	tokenTaken = problem{
+		http.StatusConflict,
+		"The token is another client's.",
+		"TokenTaken",
+	}
+)
+
+// tokenOperations are for the operator.
+func (a *API) tokenOperations() []operation {
+	return []operation{
+		{
+			method: http.MethodGet, path: "/api_tokens", handle: a.getTokens, who: rootOnly, query: unchecked,
+			id: "listTokens", tag: "tokens",
+			summary: "List all clients' tokens",
+			about:   "For the operator.",
+			params:  []parameter{{name: "client", words: "Only the tokens of the clients that others know by this name."}},
+			returns: []response{
+				{status: http.StatusOK, words: "The tokens.", of: listOf{of: schemaRef("Token"), min: 1}},
+				{status: http.StatusNoContent, words: "There is none."},
+			},
+		},
+		{
+			method: http.MethodPost, path: "/api_tokens", handle: a.postTokens, who: rootOnly, query: unchecked,
+			id: "addToken", tag: "tokens",
+			summary: "Let a client in",
+			about:   "For the operator. A token that is not given is made.",
+			body:    &body{of: schemaRef("NewToken"), example: `{"name":"shop","token":"shop--1"}`},
+			returns: returns(http.StatusCreated, "The client's token. Its name does as well if only one subscriber has it, but not to subscribe, "+
+				"to unsubscribe, or to delete the subscription.", schemaRef("Token")),
+			fails: []problem{tokenTaken},
+		},
+		{
+			method: http.MethodDelete, path: "/api_tokens/{token}", handle: a.deleteToken, who: rootOnly, query: unchecked,
+			id: "deleteToken", tag: "tokens",
+			summary: "Take a client's token away",
+			about:   "For the operator.",
+			params:  []parameter{{name: "token", in: "path"}},
+			returns: returns(http.StatusNoContent, "The token is gone, and its subscriber with it.", nil),
+		},
+		{
+			method: http.MethodPost, path: "/api_tokens/{token}/rotate", handle: a.rotateToken, who: rootOnly, query: unchecked,
+			id: "rotateToken", tag: "tokens",
+			summary: "Change a client's token",
+			about: "For the operator. The first request, without `after`, makes another token of the same name and " +
+				"gives it the subscription with all that is queued; repeated, it answers the same token. Send the" +
+				" `after` of each answer with the next request, until one says `done`: each does a part of the " +
+				"rest, and the last removes the old token. Publishing and deliveries go on meanwhile, and either " +
+				"token speaks for the client.",
+			params: []parameter{
+				{
+					name: "token", in: "path",
+					words: "The old token, or the name of a client that has one token, or one that is being rotated.",
+				},
+				{
+					name: "keep", kind: "boolean", fallback: false,
+					words: "Whether the old token is to go on working when all is done.",
+				},
+				{name: "after", words: "The `after` of the answer before."},
+			},
+			returns: returns(http.StatusOK, "How far the change has come.", rotationView{}),
+			fails:   []problem{notFound},
+		},
+	}
+}
+
 type tokenView struct {
 	Name  bus.ClientName `json:"name"`
 	Token bus.Token      `json:"token"`

@@ -11,6 +11,42 @@ import (
 	"routemaster/internal/wire"
 )
 
+var (
+	topicInPath = parameter{name: "topic", in: "path", component: "Topic"}
+)
+
+// topicOperations are for every client and the operator; a topic is deleted by its publisher or
+// the operator.
+func (a *API) topicOperations() []operation {
+	deleteTopic := operation{
+		method: http.MethodDelete, path: "/topics/{topic}", handle: a.deleteTopic, query: unchecked,
+		id: "deleteTopic", tag: "topics",
+		summary: "Delete a topic and its subscriptions",
+		about:   "For the topic's publisher and the operator.",
+		params:  []parameter{topicInPath},
+		returns: returns(http.StatusNoContent, "Deleted. Queued events stay.", nil),
+		fails:   []problem{forbidden, notFound},
+	}
+	return []operation{
+		{
+			method: http.MethodGet, path: "/topics", handle: a.getTopics, query: unchecked,
+			id: "listTopics", tag: "topics",
+			summary: "List all topics",
+			params:  []parameter{listLimit, listAfter},
+			returns: returns(http.StatusOK, "The topics, by name.", listOf{of: schemaRef("Topic")}),
+		},
+		{
+			method: http.MethodGet, path: "/topics/{topic}", handle: a.getTopic,
+			id: "getTopic", tag: "topics",
+			summary: "Show a topic, who is subscribed, and its last event",
+			params:  []parameter{topicInPath},
+			returns: returns(http.StatusOK, "The topic.", schemaRef("TopicDetail")),
+			fails:   []problem{notFound},
+		},
+		deleteTopic, deleteTopic.at("/topic/{topic}", "deleteTopicAlias"),
+	}
+}
+
 type topicView struct {
 	Name bus.TopicName `json:"name"`
 	// Publisher is null until somebody has published to the topic.

@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/inspect"
 )
 
-// maxPage is the maximum limit of a page, in elements.
-const maxPage = 10_000
+// MaxPage is the maximum limit of a page, in elements.
+const MaxPage = 10_000
 
 // ReadPage reads from a request's query which part of a list is wanted.
 func ReadPage(r *http.Request) (page inspect.Page, err error) {
@@ -19,8 +19,8 @@ func ReadPage(r *http.Request) (page inspect.Page, err error) {
 	page.After = query.Get("after")
 	if limit := query.Get("limit"); limit != "" {
 		page.Limit, err = strconv.Atoi(limit)
-		if err != nil || page.Limit < 1 || page.Limit > maxPage {
-			return page, bus.Invalidf("", "the query's limit must be an integer from 1 to %d; without one, all are listed", maxPage)
+		if err != nil || page.Limit < 1 || page.Limit > MaxPage {
+			return page, bus.Invalidf("", "the query's limit must be an integer from 1 to %d; without one, all are listed", MaxPage)
 		}
 	}
 	return page, nil

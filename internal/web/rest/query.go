@@ -90,15 +90,15 @@ func (q *Query) Integer(name string, lowest, highest, fallback int64) int64 {
 	return n
 }
 
-// maxTime is the end of the year 9999, in ms since the Unix epoch.
-const maxTime = 253_402_300_799_999
+// MaxTime is the end of the year 9999, in ms since the Unix epoch.
+const MaxTime = 253_402_300_799_999
 
 // Time returns a time that is sent in ms since the Unix epoch; zero if it is not there.
 func (q *Query) Time(name string) time.Time {
 	if !q.Has(name) {
 		return time.Time{}
 	}
-	return time.UnixMilli(q.Integer(name, 0, maxTime, 0))
+	return time.UnixMilli(q.Integer(name, 0, MaxTime, 0))
 }
 
 // ReadTime reads a time in ms since the Unix epoch, the member of a body that the pointer points
@@ -107,8 +107,8 @@ func ReadTime(pointer string, ms *int64) (time.Time, error) {
 	switch {
 	case ms == nil:
 		return time.Time{}, nil
-	case *ms < 0 || *ms > maxTime:
-		return time.Time{}, bus.Invalidf(pointer, "must be a time in ms since the Unix epoch, 0 to %d", maxTime)
+	case *ms < 0 || *ms > MaxTime:
+		return time.Time{}, bus.Invalidf(pointer, "must be a time in ms since the Unix epoch, 0 to %d", MaxTime)
 	}
 	return time.UnixMilli(*ms), nil
 }
@@ -136,14 +136,15 @@ func (q *Query) Refuse(format string, args ...any) {
 	}
 }
 
-// How many elements a page of a list has, if the request does not say, and at most.
+// DefaultLimit is how many elements a page of a list has if the request does not say, and MaxLimit
+// how many at most.
 const (
-	defaultLimit = 20
-	maxLimit     = 100
+	DefaultLimit = 20
+	MaxLimit     = 100
 )
 
 // Limit returns how many elements of a list are wanted.
-func (q *Query) Limit() int { return int(q.Integer("limit", 1, maxLimit, defaultLimit)) }
+func (q *Query) Limit() int { return int(q.Integer("limit", 1, MaxLimit, DefaultLimit)) }
 
 // Part says which part is wanted of a list that is short enough to be read as a whole: newest
 // first, with a time in ms and an id for each element.
@@ -155,7 +156,7 @@ type Part struct {
 
 // PartOfAll returns which part of a list is wanted: all of it, unless the request says.
 func (q *Query) PartOfAll() (part Part) {
-	part.limit = int(q.Integer("limit", 1, maxLimit, maxLimit))
+	part.limit = int(q.Integer("limit", 1, MaxLimit, MaxLimit))
 	if !q.Has("after") {
 		return part
 	}
