@@ -27,18 +27,19 @@ const (
 
 // Change is what somebody has changed.
 type Change struct {
-	// At is when, in ms since the Unix epoch.
+	// When, in ms since the Unix epoch.
 	At int64 `json:"at"`
-	// Client is the public name of who did it, "root" for the operator.
+	// The name of the client, `root` for the operator.
 	Client string `json:"client"`
-	// Console is whether it was done in the console, and Person who said there that he or she is
-	// doing it, which nobody has checked.
-	Console bool   `json:"console"`
-	Person  string `json:"person,omitempty"`
-	// RequestID is that of the request, as in the log.
+	// Whether it was done in the console.
+	Console bool `json:"console"`
+	// The name that was given at the login, which nobody has checked.
+	Person string `json:"person,omitempty"`
+	// That of the request, as in the log.
 	RequestID string `json:"request_id"`
-	// What was done, and to what, in the words of the log.
-	What   string            `json:"what"`
+	// What was done, as in the log.
+	What string `json:"what"`
+	// To what it was done.
 	Fields map[string]string `json:"fields,omitempty"`
 }
 

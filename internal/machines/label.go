@@ -110,16 +110,16 @@ type Move struct {
 	Why      Why
 }
 
-// Why says why a label has moved.
+// Why says why a label has moved. Hops comes first: label_hops of package engine reads it there.
 type Why struct {
-	// Hops is how many moves have set off one another, through topics, up to this one. It comes first:
-	// label_hops of package engine reads it there.
+	// How many moves have set off one another through topics, up to this one: left out for what a
+	// client or the clock has set off.
 	Hops int `json:"hops,omitempty"`
-	// Trigger is what had the gate evaluated.
+	// What had the gate evaluated.
 	Trigger string `json:"trigger,omitempty"`
-	// Values are those of the parts of the gate's condition.
+	// The values of the parts of the condition.
 	Values map[string]any `json:"values,omitempty"`
-	// Status is that of the answer to the action's webhook.
+	// The status of the answer to the webhook.
 	Status int `json:"status,omitempty"`
 }
 

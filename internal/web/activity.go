@@ -18,7 +18,7 @@ func (a *API) activityOperations() []operation {
 			params: []parameter{
 				activityLimit,
 			},
-			returns: returns(http.StatusOK, "Changes, the latest first.", schemaRef("Activity")),
+			returns: returns(http.StatusOK, "Changes, the latest first.", activityView{}),
 		},
 	}
 }

@@ -25,7 +25,7 @@ func (h *subscriberHandlers) attemptOperations() []operation {
 				pageLimit,
 				pageAfter,
 			},
-			returns: pages("The attempts, newest first.", listOf{of: schemaRef("Attempt")}),
+			returns: pages("The attempts, newest first.", []attemptView{}),
 			fails:   []problem{notFound},
 		},
 	}
@@ -33,30 +33,44 @@ func (h *subscriberHandlers) attemptOperations() []operation {
 
 // attemptView is an attempt to deliver. Times are in ms since the Unix epoch.
 type attemptView struct {
-	At       int64       `json:"at"`
-	Batch    bus.BatchID `json:"batch"`
-	Attempt  int         `json:"attempt"`
-	Events   int         `json:"events"`
-	Outcome  bus.Outcome `json:"outcome"`
-	Status   *int        `json:"status"`
-	Error    *string     `json:"error"`
-	Duration int64       `json:"duration"` // ms
-	RetryAt  *int64      `json:"retry_at"`
-	Excerpt  *string     `json:"excerpt"`
+	// When it began, in ms since the Unix epoch.
+	At    int64       `json:"at"`
+	Batch bus.BatchID `json:"batch"`
+	// Counts the batch's attempts from 1.
+	Attempt int `json:"attempt" api:"minimum=1"`
+	// How many were sent.
+	Events  int         `json:"events" api:"minimum=0"`
+	Outcome bus.Outcome `json:"outcome" api:"enum=acknowledged|partial|failed|dead"`
+	// The response's; null if there was none.
+	Status *int `json:"status"`
+	// Why there was no response: `dns`, `refused`, `unreachable`, `timeout`, `connect_timeout`,
+	// `tls`, `reset`, `protocol`, `denied` or `secrets`. Beside a status: `receipt`. Of an address
+	// that is not public, clients see `unreachable` for all failures to connect.
+	Error *string `json:"error"`
+	// In ms; 0 to clients if an address that is not public gave no answer.
+	Duration int64 `json:"duration" api:"minimum=0"`
+	// When what is left may be sent again, in ms since the Unix epoch.
+	RetryAt *int64 `json:"retry_at"`
+	// The beginning of the response's body; null for clients if the address is not public.
+	Excerpt *string `json:"excerpt"`
 
-	WebhookID *string       `json:"webhook_id"`
-	Replay    *bus.ReplayID `json:"replay"`
-	Test      bool          `json:"test"`
-	// Detail is the error's text.
+	// The delivery's `webhook-id`; null if it was not signed.
+	WebhookID *string `json:"webhook_id"`
+	// The replay that the batch is of.
+	Replay *bus.ReplayID `json:"replay"`
+	// Whether it was a test event.
+	Test bool `json:"test"`
+	// The error's text: for the operator, and of a receipt that cannot be read also for the client.
 	Detail string `json:"detail,omitempty"`
 	receiptView
 }
 
 // receiptView counts the events by what became of them; it is left out unless they differ.
 type receiptView struct {
-	Acknowledged int `json:"acknowledged,omitempty"`
-	Retried      int `json:"retried,omitempty"`
-	Rejected     int `json:"rejected,omitempty"`
+	// Events acknowledged, where that is not all or none. Left out if 0, as are the next two.
+	Acknowledged int `json:"acknowledged,omitempty" api:"minimum=1"`
+	Retried      int `json:"retried,omitempty" api:"minimum=1"`
+	Rejected     int `json:"rejected,omitempty" api:"minimum=1"`
 }
 
 func viewAttempt(r wire.AttemptRecord) attemptView {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http"
 
@@ -32,7 +33,7 @@ func (h *subscriberHandlers) batchOperations() []operation {
 			id: "listBatches", tag: "subscribers",
 			summary: "List the queued batches",
 			params:  []parameter{pageLimit, pageAfter},
-			returns: pages("The batches, oldest first: at least those among the 20,000 oldest of the bus.", listOf{of: schemaRef("QueuedBatch")}),
+			returns: pages("The batches, oldest first: at least those among the 20,000 oldest of the bus.", []batchView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -43,7 +44,7 @@ func (h *subscriberHandlers) batchOperations() []operation {
 				{name: "id", in: "path", words: "The batch."},
 				eventsSkipped,
 			},
-			returns: returns(http.StatusOK, "The batch.", schemaRef("QueuedBatchWithEvents")),
+			returns: returns(http.StatusOK, "The batch.", batchWithEventsView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -59,15 +60,28 @@ func (h *subscriberHandlers) batchOperations() []operation {
 
 // batchView is a queued batch. Times are in ms since the Unix epoch.
 type batchView struct {
-	ID        bus.BatchID `json:"id"`
-	CreatedAt int64       `json:"created_at"`
-	Attempts  int         `json:"attempts"`
-	// Events is their number in a list, and an array of them in a batch.
-	Events any           `json:"events"`
-	State  inspect.State `json:"state"`
-	NextAt *int64        `json:"next_at"`
-	Lane   int           `json:"lane"`
+	ID bus.BatchID `json:"id"`
+	// When its first event came, in ms since the Unix epoch.
+	CreatedAt int64 `json:"created_at"`
+	Attempts  int   `json:"attempts" api:"minimum=0"`
+	Events    int   `json:"events" api:"minimum=0"`
+	// `current` takes in events; `waiting` is ready; `delivering` is being delivered; `retrying` was
+	// tried and failed.
+	State inspect.State `json:"state" api:"enum=current|waiting|delivering|retrying"`
+	// When it is due, in ms since the Unix epoch.
+	NextAt *int64 `json:"next_at"`
+	// The lane that it is in; 0 if the subscriber has one. A lane from before a change of them is
+	// another, though it may have the same number.
+	Lane int `json:"lane" api:"minimum=0 maximum=63"`
+	// The replay that it is of.
 	Replay *bus.ReplayID `json:"replay"`
+}
+
+// batchWithEventsView has the events in place of their number.
+type batchWithEventsView struct {
+	batchView
+	// Up to 1,000 of the events, as delivered. One that cannot be read is `{"unreadable":true}`.
+	Events []json.RawMessage `json:"events" api:"items.type=object items.additionalProperties=true"`
 }
 
 func viewBatch(batch inspect.Batch) batchView {
@@ -102,9 +116,7 @@ func (h *subscriberHandlers) getBatch(w http.ResponseWriter, r *http.Request, of
 		return
 	}
 	batch, events, err := h.at(of).inspector.Batch(r.Context(), of, batchParam(r), from, h.Now())
-	view := viewBatch(batch)
-	view.Events = events
-	h.RespondJSON(w, r, view, err)
+	h.RespondJSON(w, r, batchWithEventsView{viewBatch(batch), events}, err)
 }
 
 // deleteBatch removes a queued batch, which becomes a dead letter if the subscriber keeps those.

@@ -42,7 +42,7 @@ func (h *subscriberHandlers) letterOperations() []operation {
 			id: "listDeadLetters", tag: "subscribers",
 			summary: "List the dead letters",
 			params:  slices.Concat(letterFilter, []parameter{pageLimit, pageAfter}),
-			returns: pages("The dead letters, newest first.", listOf{of: schemaRef("DeadLetter")}),
+			returns: pages("The dead letters, newest first.", []letterView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -50,7 +50,7 @@ func (h *subscriberHandlers) letterOperations() []operation {
 			id: "countDeadLetters", tag: "subscribers",
 			summary: "Count the dead letters",
 			params:  letterFilter,
-			returns: returns(http.StatusOK, "How many there are. With a `reason` or a `status`, the 10,000 oldest are looked at.", schemaRef("DeadLetterCount")),
+			returns: returns(http.StatusOK, "How many there are. With a `reason` or a `status`, the 10,000 oldest are looked at.", letterCountView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -61,7 +61,7 @@ func (h *subscriberHandlers) letterOperations() []operation {
 				{name: "id", in: "path", words: "The dead letter."},
 				eventsSkipped,
 			},
-			returns: returns(http.StatusOK, "The dead letter.", schemaRef("DeadLetterWithEvents")),
+			returns: returns(http.StatusOK, "The dead letter.", letterWithEventsView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -87,10 +87,10 @@ func (h *subscriberHandlers) letterOperations() []operation {
 			about: "A request moves at most 100 letters, or 10,000 events, oldest first. Send it again while " +
 				"`remaining` is above 0.",
 			body: &body{
-				of:      schemaRef("DeadLetterSelection"),
+				of:      sentSelection{},
 				example: `{"all":true,"reason":"refused","since":1795302000000}`,
 			},
-			returns: returns(http.StatusOK, "How many are queued now, and how many are left.", schemaRef("DeadLetterProgress")),
+			returns: returns(http.StatusOK, "How many are queued now, and how many are left.", movedView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -99,8 +99,8 @@ func (h *subscriberHandlers) letterOperations() []operation {
 			summary: "Discard dead letters",
 			about: "A request moves at most 100 letters, or 10,000 events, oldest first. Send it again while " +
 				"`remaining` is above 0.",
-			body:    &body{of: schemaRef("DeadLetterSelection"), example: `{"all":true}`},
-			returns: returns(http.StatusOK, "How many are gone, and how many are left.", schemaRef("DeadLetterProgress")),
+			body:    &body{of: sentSelection{}, example: `{"all":true}`},
+			returns: returns(http.StatusOK, "How many are gone, and how many are left.", movedView{}),
 			fails:   []problem{notFound},
 		},
 	}
@@ -108,18 +108,33 @@ func (h *subscriberHandlers) letterOperations() []operation {
 
 // letterView is a dead letter. Times are in ms since the Unix epoch.
 type letterView struct {
-	ID        bus.BatchID     `json:"id"`
-	DiedAt    int64           `json:"died_at"`
-	CreatedAt int64           `json:"created_at"`
-	Reason    bus.DeathReason `json:"reason"`
-	Status    *int            `json:"status"`
-	Error     *string         `json:"error"`
-	Note      *string         `json:"note"`
-	Attempts  int             `json:"attempts"`
-	// Events is their number in a list, and an array of them in a letter.
-	Events    any     `json:"events"`
-	Bytes     int     `json:"bytes"`
+	ID bus.BatchID `json:"id"`
+	// When it was put away, in ms since the Unix epoch.
+	DiedAt int64 `json:"died_at"`
+	// When its first event came, in ms since the Unix epoch.
+	CreatedAt int64 `json:"created_at"`
+	// `attempts`: refused as often as `dead_letters` allows; `age`: too old at a failed attempt;
+	// `refused`: refused for good; `rejected`: by a receipt; `removed`: by a request.
+	Reason bus.DeathReason `json:"reason" api:"enum=attempts|age|refused|rejected|removed"`
+	// Of the last response.
+	Status *int `json:"status"`
+	// Of the last attempt.
+	Error *string `json:"error"`
+	// What the receipt said of it.
+	Note     *string `json:"note"`
+	Attempts int     `json:"attempts" api:"minimum=0"`
+	Events   int     `json:"events" api:"minimum=0"`
+	// As stored.
+	Bytes int `json:"bytes" api:"minimum=0"`
+	// The `webhook-id` of its deliveries.
 	WebhookID *string `json:"webhook_id"`
+}
+
+// letterWithEventsView has the events in place of their number.
+type letterWithEventsView struct {
+	letterView
+	// Up to 1,000 of the events, as delivered. One that cannot be read is `{"unreadable":true}`.
+	Events []json.RawMessage `json:"events" api:"items.type=object items.additionalProperties=true"`
 }
 
 func viewLetter(letter store.Letter) letterView {
@@ -169,6 +184,13 @@ func filterStatus(sent int64) int {
 	return int(sent)
 }
 
+// letterCountView is how many dead letters there are.
+type letterCountView struct {
+	Letters int `json:"letters" api:"minimum=0"`
+	// Whether there are letters that were not looked at.
+	More bool `json:"more"`
+}
+
 // countDeadLetters says how many dead letters there are.
 func (h *subscriberHandlers) countDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
@@ -177,10 +199,7 @@ func (h *subscriberHandlers) countDeadLetters(w http.ResponseWriter, r *http.Req
 		h.Fail(w, r, err)
 		return
 	}
-	var view struct {
-		Letters int  `json:"letters"`
-		More    bool `json:"more"`
-	}
+	var view letterCountView
 	var err error
 	view.Letters, view.More, err = h.at(of).letters.Count(r.Context(), of, filter)
 	h.RespondJSON(w, r, view, err)
@@ -195,9 +214,7 @@ func (h *subscriberHandlers) getDeadLetter(w http.ResponseWriter, r *http.Reques
 		return
 	}
 	letter, events, err := h.at(of).letters.Show(r.Context(), of, batchParam(r), from)
-	view := viewLetter(letter)
-	view.Events = append([]json.RawMessage{}, events...) // never null
-	h.RespondJSON(w, r, view, err)
+	h.RespondJSON(w, r, letterWithEventsView{viewLetter(letter), append([]json.RawMessage{}, events...)}, err) // never null
 }
 
 // redeliver is [store.Letters.Redeliver], logged and counted.
@@ -260,23 +277,35 @@ func (h *subscriberHandlers) moveSome(w http.ResponseWriter, r *http.Request, of
 	if err == nil {
 		moved, err = move(r, of, which)
 	}
-	h.RespondJSON(w, r, struct {
-		Letters   int `json:"letters"`
-		Events    int `json:"events"`
-		Remaining int `json:"remaining"`
-	}(moved), err)
+	h.RespondJSON(w, r, movedView(moved), err)
+}
+
+// movedView is how many dead letters a request has moved.
+type movedView struct {
+	// How many this request moved.
+	Letters int `json:"letters" api:"minimum=0"`
+	Events  int `json:"events" api:"minimum=0"`
+	// How many are left; send the request again while there are any.
+	Remaining int `json:"remaining" api:"minimum=0"`
+}
+
+// sentSelection is which dead letters are meant: either some, or all that match the rest.
+type sentSelection struct {
+	IDs *[]bus.BatchID `json:"ids" api:"minItems=1 maxItems=100"`
+	// True for all that match the rest.
+	All    *bool            `json:"all"`
+	Reason *bus.DeathReason `json:"reason" api:"enum=attempts|age|refused|rejected|removed"`
+	// Only those whose last attempt was answered with this status. 0: those that got no answer.
+	Status *int64 `json:"status" api:"minimum=0 maximum=999"`
+	// Only those put away at this time or later, in ms since the Unix epoch.
+	Since *int64 `json:"since" api:"format=int64"`
+	// Only those put away before this time, in ms since the Unix epoch.
+	Before *int64 `json:"before" api:"format=int64"`
 }
 
 // readSelection reads which dead letters are meant: some, or all that match a filter.
 func (h *subscriberHandlers) readSelection(w http.ResponseWriter, r *http.Request) (which store.LetterSelection, err error) {
-	var sent struct {
-		IDs    *[]bus.BatchID   `json:"ids"`
-		All    *bool            `json:"all"`
-		Reason *bus.DeathReason `json:"reason"`
-		Status *int64           `json:"status"` // 0: no answer
-		Since  *int64           `json:"since"`  // ms since the Unix epoch
-		Before *int64           `json:"before"` // likewise
-	}
+	var sent sentSelection
 	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return which, err
 	}

@@ -16,13 +16,14 @@ import (
 
 type machineListView struct {
 	Machines []machineLink `json:"state-machines"`
-	// Version is that of the definitions, 0 before the first.
+	// Counts the changes of the definitions.
 	Version int64 `json:"version"`
 }
 
 type machineLink struct {
-	Name   machines.Name `json:"name"`
-	Labels string        `json:"labels"`
+	Name machines.Name `json:"name"`
+	// The path of its labels.
+	Labels string `json:"labels"`
 }
 
 // getMachines lists the machines, by name.

@@ -16,10 +16,13 @@ const maxFetchWait = 30 * time.Second
 
 // fetchedView is a job that a service has fetched. It has to report on the attempt by the deadline.
 type fetchedView struct {
-	ID       string          `json:"id"`
-	Data     json.RawMessage `json:"data"`
-	Attempt  int             `json:"attempt"`
-	Deadline string          `json:"deadline"`
+	ID string `json:"id" api:"ref=JobID"`
+	// Any JSON value. It is kept as it is sent, but for white space that makes it longer.
+	Data json.RawMessage `json:"data"`
+	// What the report has to name.
+	Attempt int `json:"attempt" api:"minimum=1 maximum=32767"`
+	// Until when to report.
+	Deadline string `json:"deadline" api:"format=date-time"`
 }
 
 // postFetch hands out jobs of a type whose services fetch them: 204 if there were none in time.
@@ -42,12 +45,17 @@ func (h *jobHandlers) postFetch(w http.ResponseWriter, r *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, views)
 }
 
+// sentFetch is what a service asks for.
+type sentFetch struct {
+	// How many jobs at most. 1 if left out or null.
+	Max *int64 `json:"max" api:"minimum=1 maximum=100"`
+	// How long to wait for the first, in ms. 0 if left out or null.
+	Wait *int64 `json:"wait" api:"minimum=0 maximum=30000"`
+}
+
 // readFetch reads how many jobs are wanted, and for how long to wait for the first.
 func (h *jobHandlers) readFetch(w http.ResponseWriter, r *http.Request) (count int, wait time.Duration, err error) {
-	var sent struct {
-		Max  *int64 `json:"max"`
-		Wait *int64 `json:"wait"` // ms
-	}
+	var sent sentFetch
 	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return 0, 0, err
 	}

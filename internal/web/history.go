@@ -20,7 +20,7 @@ func (a *API) historyOperations() []operation {
 			id: "getHistory", tag: "topics",
 			summary: "Show what a topic's history keeps",
 			params:  []parameter{topicInPath},
-			returns: returns(http.StatusOK, "The history.", schemaRef("History")),
+			returns: returns(http.StatusOK, "The history.", historyView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -58,7 +58,7 @@ func (a *API) historyOperations() []operation {
 				" may read it, also one that comes later. Limits that are left out are none; what new limits do " +
 				"not allow goes within seconds.",
 			params:  []parameter{topicInPath},
-			body:    &body{of: schemaRef("HistoryLimits"), example: `{"events":100000,"age":604800000}`},
+			body:    &body{of: sentHistory{}, example: `{"events":100000,"age":604800000}`},
 			returns: returns(http.StatusNoContent, "The topic keeps a history.", nil),
 			fails:   []problem{forbidden, notFound},
 		},
@@ -74,14 +74,20 @@ func (a *API) historyOperations() []operation {
 	}
 }
 
+// sentHistory is what a history is to keep.
+type sentHistory struct {
+	// How many events are kept.
+	Events *int64 `json:"events" api:"minimum=1 maximum=10000000"`
+	// How long an event is kept, in ms.
+	Age *int64 `json:"age" api:"minimum=1000 maximum=2592000000"`
+	// The size of all that is kept: of the events as stored, with 8 bytes more for each.
+	Bytes *int64 `json:"bytes" api:"minimum=1000 maximum=1000000000"`
+}
+
 // putHistory has a topic of the caller, or any if the caller is root, keep a history.
 func (a *API) putHistory(w http.ResponseWriter, r *http.Request) {
 	topic := rest.TopicParam(r)
-	var sent struct {
-		Events *int64 `json:"events"`
-		Age    *int64 `json:"age"` // ms
-		Bytes  *int64 `json:"bytes"`
-	}
+	var sent sentHistory
 	err := a.ReadJSON(w, r, rest.MaxValueBody, &sent)
 	var limits store.HistoryLimits
 	if err == nil {
@@ -104,14 +110,21 @@ func (a *API) deleteHistory(w http.ResponseWriter, r *http.Request) {
 // historyView is what a topic's history keeps. Durations are in ms, times in ms since the Unix
 // epoch; a limit that it does not have is null.
 type historyView struct {
-	Events       *int64 `json:"events"`
-	Age          *int64 `json:"age"`
-	Bytes        *int64 `json:"bytes"`
-	First        int64  `json:"first"`
-	Last         int64  `json:"last"`
+	// How many events are kept. Null if that is not limited.
+	Events *int64 `json:"events"`
+	// How long an event is kept, in ms. Null if that is not limited.
+	Age *int64 `json:"age"`
+	// The size of all that is kept: of the events as stored, with 8 bytes more for each. Null if that
+	// is not limited.
+	Bytes *int64 `json:"bytes"`
+	// The position of the oldest event; of an empty history that of the next.
+	First int64 `json:"first"`
+	// The position of the newest event; of an empty history the one before `first`.
+	Last int64 `json:"last"`
+	// When the oldest event was received, in ms since the Unix epoch.
 	OldestAt     *int64 `json:"oldest_at"`
-	StoredEvents int64  `json:"stored_events"`
-	StoredBytes  int64  `json:"stored_bytes"`
+	StoredEvents int64  `json:"stored_events" api:"minimum=0"`
+	StoredBytes  int64  `json:"stored_bytes" api:"minimum=0"`
 }
 
 // getHistory shows what a topic's history keeps.

@@ -18,22 +18,35 @@ import (
 // jobView is a job. RunAfter and UpdatedAt are only shown of a job that has not ended; CreatedAt of
 // one that has is when it was archived.
 type jobView struct {
-	ID        string          `json:"id"`
-	Name      jobs.TypeName   `json:"name"`
-	Attempts  int             `json:"attempts"`
-	Status    jobs.Status     `json:"status"`
-	RunAfter  string          `json:"run_after,omitempty"`
-	ExpiresAt *string         `json:"expires_at"`
-	CreatedAt string          `json:"created_at"`
-	UpdatedAt string          `json:"updated_at,omitempty"`
-	Deadline  string          `json:"deadline,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Data      json.RawMessage `json:"data"`
-	AutoID    int64           `json:"auto_id"`
-	// StartedAt and EndedAt are left out while the job has not begun, or ended.
-	EnqueuedAt string `json:"enqueued_at"`
-	StartedAt  string `json:"started_at,omitempty"`
-	EndedAt    string `json:"ended_at,omitempty"`
+	ID string `json:"id" api:"ref=JobID"`
+	// Its type.
+	Name jobs.TypeName `json:"name"`
+	// How many attempts are left, the one in progress included: what a report has as `attempt`.
+	Attempts int         `json:"attempts" api:"minimum=0 maximum=32767"`
+	Status   jobs.Status `json:"status" api:"enum=queued|in-progress|succeeded|failed|expired|cancelled"`
+	// The earliest time at which it is given to its service.
+	RunAfter string `json:"run_after,omitempty" api:"format=date-time"`
+	// The latest.
+	ExpiresAt *string `json:"expires_at" api:"format=date-time"`
+	// When it was enqueued or, of a job that has ended, archived.
+	CreatedAt string `json:"created_at" api:"format=date-time"`
+	// When it changed last.
+	UpdatedAt string `json:"updated_at,omitempty" api:"format=date-time"`
+	// Until when its service has to report, if it has the job.
+	Deadline string `json:"deadline,omitempty" api:"format=date-time"`
+	// Why the last attempt failed or was put off: the `error` that the service has reported, or what
+	// else happened.
+	Reason string `json:"reason,omitempty"`
+	// Any JSON value. It is kept as it is sent, but for white space that makes it longer.
+	Data json.RawMessage `json:"data"`
+	// Grows from one job to the next, in the order in which they were enqueued.
+	AutoID int64 `json:"auto_id"`
+	// When it was enqueued.
+	EnqueuedAt string `json:"enqueued_at" api:"format=date-time"`
+	// When its last attempt began, if one has.
+	StartedAt string `json:"started_at,omitempty" api:"format=date-time"`
+	// When it was archived, if it was.
+	EndedAt string `json:"ended_at,omitempty" api:"format=date-time"`
 }
 
 // viewJob returns how a job is shown to a caller.
@@ -105,14 +118,24 @@ func (h *jobHandlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.
 // jobAttemptView is an attempt at a job. Clients do not see the answers of an address that one of
 // them chose and that is not a public one, nor how long it did not answer.
 type jobAttemptView struct {
-	Attempt  int     `json:"attempt"`
-	BeganAt  *string `json:"began_at"`
-	EndedAt  *string `json:"ended_at"`
-	Duration *int64  `json:"duration"` // ms
-	Outcome  string  `json:"outcome"`
-	Status   *int    `json:"status"`
-	Error    *string `json:"error"`
-	Excerpt  *string `json:"excerpt"`
+	// How many attempts were left, this one included: what its report has as `attempt`.
+	Attempt int `json:"attempt" api:"minimum=0 maximum=32767"`
+	// When a worker or a service took the job; null if it was reported on before.
+	BeganAt *string `json:"began_at" api:"format=date-time"`
+	// When it was known what came of it; null while it is not, and as `duration` is.
+	EndedAt *string `json:"ended_at" api:"format=date-time"`
+	// The time between these, in ms; null without one of them, and to clients if an address that is
+	// not public gave no answer.
+	Duration *int64 `json:"duration" api:"minimum=0"`
+	// `held`: the service asked for time, and no attempt was lost.
+	Outcome string `json:"outcome" api:"enum=succeeded|failed|held|in-progress"`
+	// The status of the service's answer to the POST; null without one, and to clients if the address
+	// is not public.
+	Status *int `json:"status"`
+	// Why it failed, as the `reason` of a job, cut to 1,024 bytes.
+	Error *string `json:"error"`
+	// The beginning of the answer, up to 256 bytes; null as `status` is.
+	Excerpt *string `json:"excerpt"`
 }
 
 func viewJobAttempt(a jobs.Attempt, root bool) jobAttemptView {

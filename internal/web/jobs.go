@@ -73,7 +73,7 @@ func (h *jobHandlers) operations() []operation {
 				example:  `[{"id":"job_282227eb-3c76-4ef7-af7e-25dff933077f","data":{"order":7}}]`,
 				tooLarge: &jobTooLarge,
 			},
-			returns: returns(http.StatusAccepted, "The jobs. One that was queued already is as it was.", listOf{of: schemaRef("Job")}),
+			returns: returns(http.StatusAccepted, "The jobs. One that was queued already is as it was.", []jobView{}),
 			fails:   []problem{forbidden, notFound, accountFull},
 		},
 		{
@@ -96,7 +96,7 @@ func (h *jobHandlers) operations() []operation {
 				example:  `{"data":{"order":7},"run_after":"2030-01-31T18:00:00Z"}`,
 				tooLarge: &jobTooLarge,
 			},
-			returns: returns(http.StatusAccepted, "The job. One that was queued already is as it was.", schemaRef("Job")),
+			returns: returns(http.StatusAccepted, "The job. One that was queued already is as it was.", jobView{}),
 			fails:   []problem{forbidden, notFound, accountFull},
 		},
 		{
@@ -104,7 +104,7 @@ func (h *jobHandlers) operations() []operation {
 			id: "getJob", tag: "jobs",
 			summary: "Show a job",
 			params:  []parameter{typeInPath, jobInPath},
-			returns: returns(http.StatusOK, "The job.", schemaRef("Job")),
+			returns: returns(http.StatusOK, "The job.", jobView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -114,7 +114,7 @@ func (h *jobHandlers) operations() []operation {
 			about: "The last 20, the latest first: those that failed or that the service put off, and the one that " +
 				"is in progress or has succeeded.",
 			params:  []parameter{typeInPath, jobInPath},
-			returns: returns(http.StatusOK, "The attempts.", listOf{of: schemaRef("JobAttempt"), max: 20}),
+			returns: returns(http.StatusOK, "The attempts.", listOf{of: jobAttemptView{}, max: 20}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -133,7 +133,7 @@ func (h *jobHandlers) operations() []operation {
 			id: "replayJob", tag: "jobs",
 			summary: "Enqueue a copy of a job that is in progress or has ended",
 			params:  []parameter{typeInPath, jobInPath, copyKey},
-			returns: returns(http.StatusCreated, "The copy, which may be taken at once.", schemaRef("Job")),
+			returns: returns(http.StatusCreated, "The copy, which may be taken at once.", jobView{}),
 			fails:   []problem{forbidden, notFound, jobTooLarge, tooManyBodies, accountFull},
 		},
 		{
@@ -141,7 +141,7 @@ func (h *jobHandlers) operations() []operation {
 			id: "replayJobOfAnyType", tag: "jobs",
 			summary: "Enqueue a copy of a job that is in progress or has ended",
 			params:  []parameter{jobInPath, copyKey},
-			returns: returns(http.StatusCreated, "The copy, which may be taken at once.", schemaRef("Job")),
+			returns: returns(http.StatusCreated, "The copy, which may be taken at once.", jobView{}),
 			fails:   []problem{forbidden, notFound, severalJobs, jobTooLarge, tooManyBodies, accountFull},
 		},
 		{
@@ -154,7 +154,7 @@ func (h *jobHandlers) operations() []operation {
 				jobsBefore,
 				jobsLimit,
 			},
-			returns: pages("Jobs, newest first.", listOf{of: schemaRef("Job"), max: 100}),
+			returns: pages("Jobs, newest first.", listOf{of: jobView{}, max: 100}),
 		},
 		{
 			method: http.MethodGet, path: "/v1/archived-jobs", handle: h.getArchivedJobs, query: ignoreOthers,
@@ -169,7 +169,7 @@ func (h *jobHandlers) operations() []operation {
 				jobsBefore,
 				jobsLimit,
 			},
-			returns: pages("Jobs, newest first.", listOf{of: schemaRef("Job"), max: 100}),
+			returns: pages("Jobs, newest first.", listOf{of: jobView{}, max: 100}),
 		},
 		{
 			method: http.MethodPost, path: "/v1/jobs/{name}/fetch", handle: h.postFetch,
@@ -177,14 +177,14 @@ func (h *jobHandlers) operations() []operation {
 			summary: "Take jobs of a type whose services fetch them",
 			params:  []parameter{typeInPath},
 			body: &body{
-				of:       schemaRef("JobFetch"),
+				of:       sentFetch{},
 				example:  `{"max":10,"wait":20000}`,
 				optional: true,
 				tooLarge: &jobTooLarge,
 				tooMany:  &tooManyPulls,
 			},
 			returns: []response{
-				{status: http.StatusOK, words: "The jobs, oldest first.", of: listOf{of: schemaRef("FetchedJob"), min: 1, max: 100}},
+				{status: http.StatusOK, words: "The jobs, oldest first.", of: listOf{of: fetchedView{}, min: 1, max: 100}},
 				{status: http.StatusNoContent, words: "There was none in time."},
 			},
 			fails: []problem{forbidden, notFound, jobConflict},
@@ -195,7 +195,7 @@ func (h *jobHandlers) operations() []operation {
 			summary: "Report on an attempt of a job",
 			params:  []parameter{typeInPath, jobInPath},
 			body: &body{
-				of:       schemaRef("JobReport"),
+				of:       sentReport{},
 				example:  `{"status":"failed","attempt":5,"retryable":true}`,
 				tooLarge: &jobTooLarge,
 			},
@@ -207,7 +207,7 @@ func (h *jobHandlers) operations() []operation {
 			id: "extendJob", tag: "jobs",
 			summary: "Have more time for a job",
 			params:  []parameter{typeInPath, jobInPath},
-			body:    &body{of: schemaRef("JobExtension"), example: `{"attempt":5,"timeout":60000}`, tooLarge: &jobTooLarge},
+			body:    &body{of: sentExtension{}, example: `{"attempt":5,"timeout":60000}`, tooLarge: &jobTooLarge},
 			returns: returns(http.StatusOK, "The new deadline.", deadlineView{}),
 			fails:   []problem{forbidden, notFound, jobConflict},
 		},

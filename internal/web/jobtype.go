@@ -43,7 +43,7 @@ func (h *jobHandlers) typeOperations() []operation {
 			summary: "List the job types, newest first",
 			about:   "Without `schedule_data`, which the single type has.",
 			params:  []parameter{typesLimit, pageAfter},
-			returns: pages("A page of the types.", listOf{of: schemaRef("JobType")}),
+			returns: pages("A page of the types.", []typeView{}),
 		},
 		{
 			method: http.MethodPost, path: "/v2/job-types", handle: h.postType,
@@ -55,7 +55,7 @@ func (h *jobHandlers) typeOperations() []operation {
 				example:  `{"name":"receipt","delivery_strategy":"at_least_once","attempts":5,"concurrency":10,"url":"https://jobs.example/receipt","timeout":60000}`,
 				tooLarge: &typeTooLarge,
 			},
-			returns: returns(http.StatusCreated, "The type.", schemaRef("JobType")),
+			returns: returns(http.StatusCreated, "The type.", typeView{}),
 			fails:   []problem{{status: http.StatusConflict, words: "There are too many job types."}, accountFull},
 		},
 		{
@@ -68,7 +68,7 @@ func (h *jobHandlers) typeOperations() []operation {
 				example:  `{"name":"invoice","delivery_strategy":"at_least_once","attempts":5,"concurrency":10,"url":"https://jobs.example/invoice","timeout":60000}`,
 				tooLarge: &typeTooLarge,
 			},
-			returns: returns(http.StatusCreated, "The type.", schemaRef("JobType")),
+			returns: returns(http.StatusCreated, "The type.", typeView{}),
 			fails:   []problem{{status: http.StatusConflict, words: "There are too many job types."}, accountFull},
 		},
 		{
@@ -76,7 +76,7 @@ func (h *jobHandlers) typeOperations() []operation {
 			id: "getJobTypeV1", tag: "job types",
 			summary: "Show a job type or, by its id, a job",
 			params:  []parameter{{name: "name", in: "path", words: "The job type, or `job_` and the UUID of a job."}},
-			returns: returns(http.StatusOK, "The type, or the job.", oneOf{schemaRef("JobType"), schemaRef("Job")}),
+			returns: returns(http.StatusOK, "The type, or the job.", oneOf{typeView{}, jobView{}}),
 			fails:   []problem{notFound, severalJobs},
 		},
 		{
@@ -84,7 +84,7 @@ func (h *jobHandlers) typeOperations() []operation {
 			id: "getJobType", tag: "job types",
 			summary: "Show a job type",
 			params:  []parameter{typeInPath},
-			returns: returns(http.StatusOK, "The type.", schemaRef("JobType")),
+			returns: returns(http.StatusOK, "The type.", typeView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -100,7 +100,7 @@ func (h *jobHandlers) typeOperations() []operation {
 				example:  `{"concurrency":20,"paused":false}`,
 				tooLarge: &typeTooLarge,
 			},
-			returns: returns(http.StatusOK, "The type as it is now.", schemaRef("JobType")),
+			returns: returns(http.StatusOK, "The type as it is now.", typeView{}),
 			fails:   []problem{forbidden, notFound, accountFull},
 		},
 		{
@@ -175,40 +175,61 @@ func typeDuration(n int64, unit time.Duration) time.Duration {
 
 // typeView is a job type. Times are as in RFC 3339.
 type typeView struct {
-	Name        jobs.TypeName `json:"name"`
-	Strategy    jobs.Strategy `json:"delivery_strategy"`
-	Attempts    int           `json:"attempts"`
-	Concurrency int           `json:"concurrency"`
-	// URL is null if services fetch the jobs, and empty if they go where the operator says.
-	URL       *string `json:"url"`
-	Timeout   int64   `json:"timeout"`   // ms
-	Retention int64   `json:"retention"` // s
-	Paused    bool    `json:"paused"`
-	Schedule  *string `json:"schedule"`
-	Timezone  *string `json:"timezone"`
-	// NextAt is the next time of the schedule, even if the type is paused; null without a schedule.
-	NextAt *string `json:"next_at"`
-	// ScheduleData is left out in lists.
+	// It does not begin with `job_`.
+	Name jobs.TypeName `json:"name" api:"pattern=^[A-Za-z0-9._:-]{1,255}$"`
+	// Whether a job may be tried again.
+	Strategy jobs.Strategy `json:"delivery_strategy" api:"enum=at_least_once|at_most_once"`
+	// How often a job is tried at most; 1 for `at_most_once`.
+	Attempts int `json:"attempts" api:"minimum=1 maximum=32767"`
+	// How many jobs are in progress at most, over all workers.
+	Concurrency int `json:"concurrency" api:"minimum=1 maximum=32767"`
+	// The https URL that jobs are POSTed to; null if services fetch them; empty if they go below the
+	// operator's `DOWNSTREAM_URL`.
+	URL *string `json:"url"`
+	// From when the service has taken a job until it has to report, in ms.
+	Timeout int64 `json:"timeout" api:"minimum=1000 maximum=86400000"`
+	// How long a job is kept that has ended, in s.
+	Retention int64 `json:"retention" api:"minimum=0 maximum=31536000"`
+	// Whether no job is taken.
+	Paused bool `json:"paused"`
+	// A cron expression of five fields: a job is enqueued at each of its times.
+	Schedule *string `json:"schedule"`
+	// The time zone of the schedule, of the IANA database; UTC without one.
+	Timezone *string `json:"timezone"`
+	// The next time of the schedule, whether or not the type is paused; null without a schedule.
+	NextAt *string `json:"next_at" api:"format=date-time"`
+	// The data of the jobs that the schedule enqueues, any JSON of at most 102,400 bytes without
+	// white space, nested at most 100 deep. Lists leave it out.
 	ScheduleData *jsontext.Value `json:"schedule_data,omitzero"`
-	// Clients is null if all may use it.
-	Clients   bus.Clients    `json:"clients"`
+	// The names of the clients that may enqueue, cancel, replay, fetch, extend and report its jobs,
+	// besides the operator; null for all.
+	Clients bus.Clients `json:"clients" api:"nullable minItems=1 maxItems=32 uniqueItems=true items.pattern=^[a-z0-9:_-]{1,64}$"`
+	// The name of the client that made it.
 	Owner     bus.ClientName `json:"owner"`
-	CreatedAt string         `json:"created_at"`
-	UpdatedAt string         `json:"updated_at"`
-	// HeldUntil is null unless it is still to come.
-	HeldUntil *string `json:"held_until"`
-	// SkippedAt and SkipReason are null unless the schedule skips its times.
-	SkippedAt  *string          `json:"skipped_at"`
-	SkipReason *jobs.SkipReason `json:"skip_reason"`
-	Counts     countsView       `json:"counts"`
-	// Causes are why jobs are not in progress, or stay there.
-	Causes []jobs.Cause `json:"causes"`
+	CreatedAt string         `json:"created_at" api:"format=date-time"`
+	UpdatedAt string         `json:"updated_at" api:"format=date-time"`
+	// Until when its jobs are held back, because the service asked for time (429, 503). Null if they
+	// are not, and when the time has come: then a job is sent, which ends that or begins it again.
+	HeldUntil *string `json:"held_until" api:"format=date-time"`
+	// The last time that the schedule has skipped, null if it has enqueued a job since.
+	SkippedAt *string `json:"skipped_at" api:"format=date-time"`
+	// Why it has skipped that: 100 of its jobs had not ended, or the account of the type's owner was
+	// full.
+	SkipReason *jobs.SkipReason `json:"skip_reason" api:"enum=jobs_open|account_full"`
+	// How many of its jobs have not ended.
+	Counts countsView `json:"counts"`
+	// Why jobs that have not ended are not in progress, or stay there. Without a worker no job that
+	// is due later comes up, and no deadline is kept, also of jobs that services fetch.
+	Causes []jobs.Cause `json:"causes" api:"items.enum=no_worker|no_job_threads|paused|held_type|concurrency|awaiting_fetch|not_due"`
 }
 
 type countsView struct {
-	Queued     int64 `json:"queued"`
-	Waiting    int64 `json:"waiting"`
-	InProgress int64 `json:"in_progress"`
+	// Due, or not due yet.
+	Queued int64 `json:"queued" api:"minimum=0"`
+	// Of these, those that are due and held back by the limit or a pause.
+	Waiting int64 `json:"waiting" api:"minimum=0"`
+	// In the hands of the service.
+	InProgress int64 `json:"in_progress" api:"minimum=0"`
 }
 
 func (h *jobHandlers) viewType(t jobs.Type, counts jobs.Counts) typeView {

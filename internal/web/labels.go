@@ -117,7 +117,7 @@ func (h *machineHandlers) respondLabel(
 
 // changedView is a label after a change, as the service that this one takes the place of has it.
 type changedView struct {
-	Metadata jsontext.Value     `json:"metadata"`
+	Metadata jsontext.Value     `json:"metadata" api:"type=object additionalProperties=true"`
 	State    machines.StateName `json:"state"`
 }
 
@@ -187,7 +187,8 @@ func (h *machineHandlers) deleteLabel(w http.ResponseWriter, r *http.Request) {
 
 // sentLabel is what clients send of a label.
 type sentLabel struct {
-	Metadata rest.Nullable[jsontext.Value] `json:"metadata"`
+	// At most 64 KiB, nested at most 100 deep.
+	Metadata rest.Nullable[jsontext.Value] `json:"metadata" api:"required type=object additionalProperties=true"`
 }
 
 // change reads the metadata of a request, unless it has failed before, and makes a change with it.

@@ -16,38 +16,44 @@ import (
 
 // labelView is a label. What does not apply to it is left out. Times are ms since the Unix epoch.
 type labelView struct {
-	Metadata   jsontext.Value     `json:"metadata"`
-	State      machines.StateName `json:"state"`
-	EnteredAt  int64              `json:"entered_at"`
-	WaitingFor *waitingView       `json:"waiting_for,omitempty"`
-	Action     *actionView        `json:"action,omitempty"`
-	Errored    *erroredView       `json:"errored,omitempty"`
-	// Route is the states ahead, as far as they are determined.
+	Metadata jsontext.Value     `json:"metadata" api:"type=object additionalProperties=true"`
+	State    machines.StateName `json:"state"`
+	// Time in ms since the Unix epoch.
+	EnteredAt  int64        `json:"entered_at"`
+	WaitingFor *waitingView `json:"waiting_for,omitempty"`
+	Action     *actionView  `json:"action,omitempty"`
+	Errored    *erroredView `json:"errored,omitempty"`
+	// The states ahead, as far as they are determined.
 	Route []machines.StateName `json:"route,omitempty"`
 }
 
 // waitingView is why a label is in its gate, and what will have that evaluated.
 type waitingView struct {
 	condition.Explanation
+	// What will have the condition evaluated.
 	Triggers []triggerView `json:"triggers"`
 }
 
 type triggerView struct {
-	Type  string `json:"type"`
-	Path  string `json:"path,omitempty"`
-	At    *int64 `json:"at,omitempty"` // ms
+	Type string `json:"type" api:"enum=metadata|time|interval|topic|retry"`
+	Path string `json:"path,omitempty"`
+	// Time in ms since the Unix epoch.
+	At    *int64 `json:"at,omitempty"`
 	Topic string `json:"topic,omitempty"`
 }
 
 type actionView struct {
+	// How many have failed.
 	Attempts   int     `json:"attempts"`
 	LastStatus *int    `json:"last_status,omitempty"`
 	LastError  *string `json:"last_error,omitempty"`
-	NextTryAt  *int64  `json:"next_try_at,omitempty"` // ms
+	// Time in ms since the Unix epoch.
+	NextTryAt *int64 `json:"next_try_at,omitempty"`
 }
 
 type erroredView struct {
-	At     int64  `json:"at"` // ms
+	// Time in ms since the Unix epoch.
+	At     int64  `json:"at"`
 	Reason string `json:"reason"`
 }
 

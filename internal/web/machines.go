@@ -67,7 +67,7 @@ func (h *machineHandlers) operations() []operation {
 			method: http.MethodGet, path: "/state-machines", handle: h.getMachines, query: ignoreOthers,
 			id: "listStateMachines", tag: "state machines",
 			summary: "List the state machines",
-			returns: returns(http.StatusOK, "All of them, by name.", schemaRef("StateMachineList")),
+			returns: returns(http.StatusOK, "All of them, by name.", machineListView{}),
 		},
 		{
 			method: http.MethodPut, path: "/state-machines", handle: h.putMachines, who: rootOnly, query: repeated,
@@ -87,7 +87,7 @@ func (h *machineHandlers) operations() []operation {
 				yaml:     true,
 				tooLarge: &problem{status: http.StatusRequestEntityTooLarge, words: "The body has more than 1 MiB."},
 			},
-			returns: returns(http.StatusOK, "They hold, for all processes within a second.", schemaRef("AppliedStateMachines")),
+			returns: returns(http.StatusOK, "They hold, for all processes within a second.", appliedView{}),
 			fails: []problem{
 				{status: http.StatusConflict, words: "Labels are in states that would vanish, which `states` names; or others are replacing the " +
 					"definitions."},
@@ -126,7 +126,7 @@ func (h *machineHandlers) operations() []operation {
 			id: "getLabel", tag: "labels",
 			summary: "Show a label",
 			params:  []parameter{machineInPath, labelInPath},
-			returns: returns(http.StatusOK, "The label, and what it waits for. No feed is asked.", schemaRef("Label")),
+			returns: returns(http.StatusOK, "The label, and what it waits for. No feed is asked.", labelView{}),
 			fails:   []problem{notFound, labelDeleted},
 		},
 		{
@@ -137,12 +137,12 @@ func (h *machineHandlers) operations() []operation {
 				"`wait`.",
 			params: []parameter{machineInPath, labelInPath, labelWait},
 			body: &body{
-				of:       schemaRef("LabelMetadata"),
+				of:       sentLabel{},
 				example:  `{"metadata":{"paid":false}}`,
 				tooLarge: &metadataTooLarge,
 				tooMany:  &tooManyWaits,
 			},
-			returns: returns(http.StatusCreated, "Created.", schemaRef("ChangedLabel")),
+			returns: returns(http.StatusCreated, "Created.", changedView{}),
 			fails: []problem{
 				forbidden,
 				notFound,
@@ -167,12 +167,12 @@ func (h *machineHandlers) operations() []operation {
 				},
 			},
 			body: &body{
-				of:       schemaRef("LabelMetadata"),
+				of:       sentLabel{},
 				example:  `{"metadata":{"paid":true}}`,
 				tooLarge: &metadataTooLarge,
 				tooMany:  &tooManyWaits,
 			},
-			returns: returns(http.StatusOK, "The label, after its run if that takes no longer than `wait`.", schemaRef("ChangedLabel")),
+			returns: returns(http.StatusOK, "The label, after its run if that takes no longer than `wait`.", changedView{}),
 			fails:   []problem{forbidden, notFound, labelDeleted, accountFull},
 		},
 		{
@@ -194,7 +194,7 @@ func (h *machineHandlers) operations() []operation {
 				movesLimit,
 			},
 			returns: pages("The last moves, of the 100 that are kept, the latest first. Those of a deleted label are kept "+
-				"for 24 hours.", schemaRef("LabelHistory")),
+				"for 24 hours.", labelHistoryView{}),
 			fails: []problem{notFound, labelDeleted},
 		},
 		{
@@ -202,7 +202,7 @@ func (h *machineHandlers) operations() []operation {
 			id: "retryLabel", tag: "labels",
 			summary: "Have an errored label try its action again",
 			params:  []parameter{machineInPath, labelInPath, labelWait},
-			returns: returns(http.StatusOK, "The label.", schemaRef("Label")),
+			returns: returns(http.StatusOK, "The label.", labelView{}),
 			fails: []problem{
 				forbidden,
 				notFound,
@@ -221,7 +221,7 @@ func (h *machineHandlers) operations() []operation {
 				{name: "dry_run", kind: "boolean", fallback: false, words: "Only say what would happen. Feeds are asked."},
 				labelWait,
 			},
-			returns: returns(http.StatusOK, "The label; or, of a dry run, what would happen.", oneOf{schemaRef("Label"), schemaRef("LabelDryRun")}),
+			returns: returns(http.StatusOK, "The label; or, of a dry run, what would happen.", oneOf{labelView{}, dryRunView{}}),
 			fails: []problem{
 				forbidden,
 				notFound,

@@ -18,6 +18,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/activity"
+	"routemaster/internal/machines/condition"
+	"routemaster/internal/web/rest"
 )
 
 var update = flag.Bool("update", false, "write openapi.json anew")
@@ -130,7 +134,7 @@ func generateOpenAPI(t *testing.T) []byte {
 		if s.words != "" {
 			schema.set("description", s.words)
 		}
-		g.schemas.set(s.name, schema)
+		g.schemas.set(s.name, append(schema, s.more...))
 	}
 	paths := g.paths()
 	h := g.byHand
@@ -379,6 +383,9 @@ func (g *generator) typeSchema(of reflect.Type, sent bool) object {
 
 // nullable also allows null. A schema without a type does so anyway.
 func nullable(schema object) object {
+	if schema.get("$ref") != nil {
+		return object{{"oneOf", []any{schema, object{{"type", "null"}}}}}
+	}
 	if one, ok := schema.get("type").(string); ok {
 		schema.set("type", []string{one, "null"})
 	}
@@ -427,7 +434,7 @@ func (g *generator) addFields(of reflect.Type, sent bool, properties *object, re
 			schema.set("description", words)
 		}
 		properties.set(name, schema)
-		if sent && slices.Contains(tags, "required") || !sent && always {
+		if !slices.Contains(*required, name) && (sent && slices.Contains(tags, "required") || !sent && always) {
 			*required = append(*required, name)
 		}
 	}
@@ -499,6 +506,9 @@ func (g *generator) readComments(pkg string) {
 	names, err := filepath.Glob("../" + path + "/*.go")
 	require.NoError(g.t, err)
 	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		require.NoError(g.t, err)
 		ast.Inspect(file, func(node ast.Node) bool {
@@ -536,4 +546,52 @@ var schemas = []struct {
 	of         any
 	words      string
 	sent, open bool
-}{}
+	// more is what else holds, words of JSON Schema.
+	more object
+}{
+	{name: "Activity", of: activityView{}},
+	{name: "Change", of: activity.Change{}},
+	{name: "Subscriber", of: subscriberView{}},
+	{name: "TopicDetail", of: topicDetailView{}},
+	{name: "Topic", of: topicView{}},
+	{name: "NewToken", of: sentToken{}, sent: true},
+	{name: "Token", of: tokenView{}},
+	{name: "Problem", of: rest.Problem{}, words: "RFC 9457."},
+	{name: "Fault", of: rest.Fault{}, words: "An error at a place of a text. Lines and columns count from 1."},
+	{name: "DeadLetter", of: letterView{}},
+	{name: "DeadLetterWithEvents", of: letterWithEventsView{}},
+	{name: "DeadLetterSelection", of: sentSelection{}, sent: true, words: "Either `ids` or `all`."},
+	{name: "DeadLetterProgress", of: movedView{}},
+	{name: "DeadLetterCount", of: letterCountView{}},
+	{name: "Attempt", of: attemptView{}},
+	{name: "QueuedBatch", of: batchView{}},
+	{name: "QueuedBatchWithEvents", of: batchWithEventsView{}},
+	{name: "NewSecret", of: secretRequest{}, sent: true},
+	{name: "AddedSecret", of: addedSecretView{}},
+	{name: "Secret", of: secretView{}},
+	{name: "SubscriberStatus", of: subscriberStatusView{}},
+	{name: "Gap", of: gapView{}, words: "Events that the subscriber has lost. It is also the data of a gap notice: of an event whose type is gap, and whose topic and url are empty."},
+	{name: "HistoryLimits", of: sentHistory{}, sent: true, words: "At least one limit. The newest events are kept, as many as all limits allow.", more: object{{"minProperties", 1}}},
+	{name: "History", of: historyView{}},
+	{name: "NewReplay", of: sentReplay{}, sent: true, more: object{{"not", object{{"required", []string{"from", "since"}}}}}},
+	{name: "StartedReplay", of: begunReplayView{}},
+	{name: "Replay", of: replayView{}},
+	{name: "JobType", of: typeView{}},
+	{name: "Job", of: jobView{}, words: "A job, queued or archived. `run_after` and `updated_at` are those of a job that has not ended."},
+	{name: "JobAttempt", of: jobAttemptView{}},
+	{name: "JobReport", of: sentReport{}, sent: true, open: true},
+	{name: "JobExtension", of: sentExtension{}, sent: true, open: true},
+	{name: "JobFetch", of: sentFetch{}, sent: true, open: true},
+	{name: "FetchedJob", of: fetchedView{}},
+	{name: "StateMachineList", of: machineListView{}},
+	{name: "AppliedStateMachines", of: appliedView{}},
+	{name: "LabelMetadata", of: sentLabel{}, sent: true},
+	{name: "ChangedLabel", of: changedView{}},
+	{name: "Label", of: labelView{}},
+	{name: "ConditionPart", of: condition.Part{}},
+	{name: "LabelDryRun", of: dryRunView{}},
+	{name: "LabelHistory", of: labelHistoryView{}},
+	{name: "Threads", of: threadsView{}},
+	{name: "QueuedJob", of: entryView{}},
+	{name: "Series", of: seriesView{}},
+}

@@ -39,7 +39,7 @@ func (a *API) overviewOperations() []operation {
 					words: "How far back: 15m in steps of 10 s, 6h of 2 min, 24h of 10 min. The last is of the bus only.",
 				},
 			},
-			returns: returns(http.StatusOK, "What the history has.", schemaRef("Series")),
+			returns: returns(http.StatusOK, "What the history has.", seriesView{}),
 		},
 	}
 }
@@ -70,22 +70,27 @@ func (a *API) getOverview(w http.ResponseWriter, r *http.Request) {
 // history has none.
 type seriesView struct {
 	Of          string  `json:"of"`
-	Range       string  `json:"range"`
+	Range       string  `json:"range" api:"enum=15m|6h|24h"`
 	StepSeconds float64 `json:"step_seconds"`
-	// EndsAt is when the last step ends; null if the history has nothing.
-	EndsAt overview.Time `json:"ends_at"`
+	// When the last step ends, in ms since the Unix epoch; null if the history has nothing.
+	EndsAt overview.Time `json:"ends_at" api:"type=integer nullable"`
 
-	Published column `json:"published_per_second,omitempty"`
-	Delivered column `json:"delivered_per_second,omitempty"`
-	Succeeded column `json:"succeeded_deliveries,omitempty"`
-	Failed    column `json:"failed_deliveries,omitempty"`
-	Dropped   column `json:"dropped_events,omitempty"`
-	Queued    column `json:"queued_events,omitempty"`
-	OldestAge column `json:"oldest_event_age_seconds,omitempty"`
-	Health    column `json:"health_points,omitempty"`
-	Used      column `json:"redis_used_bytes,omitempty"`
-	Dead      column `json:"dead_letter_events,omitempty"`
-	Busy      column `json:"busy_share,omitempty"`
+	Published column `json:"published_per_second,omitempty" api:"items.nullable"`
+	Delivered column `json:"delivered_per_second,omitempty" api:"items.nullable"`
+	// Deliveries in the step.
+	Succeeded column `json:"succeeded_deliveries,omitempty" api:"items.nullable"`
+	Failed    column `json:"failed_deliveries,omitempty" api:"items.nullable"`
+	Dropped   column `json:"dropped_events,omitempty" api:"items.nullable"`
+	Queued    column `json:"queued_events,omitempty" api:"items.nullable"`
+	OldestAge column `json:"oldest_event_age_seconds,omitempty" api:"items.nullable"`
+	// Of the bus, those of the worst subscriber.
+	Health column `json:"health_points,omitempty" api:"items.nullable"`
+	// Of the bus only.
+	Used column `json:"redis_used_bytes,omitempty" api:"items.nullable"`
+	// Of the bus only.
+	Dead column `json:"dead_letter_events,omitempty" api:"items.nullable"`
+	// Share of the workers' threads that deliver, of the bus only.
+	Busy column `json:"busy_share,omitempty" api:"items.nullable"`
 }
 
 // column has the values of the steps.

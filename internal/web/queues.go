@@ -25,7 +25,7 @@ func (h *queueHandlers) operations() []operation {
 			id: "listThreads", tag: "overview",
 			summary: "Show what the threads of all workers run",
 			about:   "For the operator. Of each queue at most 500 threads are looked at.",
-			returns: returns(http.StatusOK, "How many threads there are, and what they run.", schemaRef("Threads")),
+			returns: returns(http.StatusOK, "How many threads there are, and what they run.", threadsView{}),
 		},
 		{
 			method: http.MethodGet, path: "/queues/{queue}", handle: h.getQueue, who: rootOnly,
@@ -40,7 +40,7 @@ func (h *queueHandlers) operations() []operation {
 				},
 				pageLimit,
 			},
-			returns: returns(http.StatusOK, "The jobs, the next first.", listOf{of: schemaRef("QueuedJob"), max: 100}),
+			returns: returns(http.StatusOK, "The jobs, the next first.", listOf{of: entryView{}, max: 100}),
 			fails:   []problem{notFound},
 		},
 	}
@@ -109,28 +109,32 @@ func (h *queueHandlers) due(r *http.Request) (due int64, err error) {
 // entryView is a job in a queue. Times are in ms since the Unix epoch.
 type entryView struct {
 	Queue bus.Queue `json:"queue"`
-	// Job is null if the entry cannot be read.
-	Job       *bus.JobName `json:"job"`
-	Arguments []string     `json:"arguments"`
-	// DueAt is null if the job is to run now, runs, or is held back.
+	// What it does: `batch` delivers a batch, `job` hands a job to its service, `label` does what is
+	// due for a label; null if it cannot be read.
+	Job *bus.JobName `json:"job"`
+	// What it is about, such as the id of a job, or a state machine and the name of a label.
+	Arguments []string `json:"arguments"`
+	// When it is to run, in ms since the Unix epoch; null if that is now, or if it is held.
 	DueAt *int64 `json:"due_at"`
-	// Held is whether the delivery of a batch has to wait for others, or for the end of a pause that
-	// has none.
+	// Whether the delivery of a batch has to wait for others of its lane, or for the end of a pause
+	// that has none.
 	Held bool `json:"held"`
-	// Thread is who runs it; null if it waits.
+	// The thread that runs it; null if it waits.
 	Thread *bus.WorkerID `json:"thread"`
-	// Batch is what a job named batch delivers; null for others, and for a batch that is gone.
+	// What a `batch` delivers; null for others, and for one that is gone.
 	Batch *queuedBatchView `json:"batch"`
 }
 
 // queuedBatchView is a batch of any subscriber.
 type queuedBatchView struct {
-	ID         bus.BatchID    `json:"id"`
+	ID bus.BatchID `json:"id"`
+	// The name of the client.
 	Subscriber bus.ClientName `json:"subscriber"`
-	CreatedAt  int64          `json:"created_at"`
-	// Attempts counts the deliveries that were begun.
-	Attempts int `json:"attempts"`
-	Events   int `json:"events"`
+	// In ms since the Unix epoch.
+	CreatedAt int64 `json:"created_at"`
+	// How many deliveries were begun.
+	Attempts int `json:"attempts" api:"minimum=0"`
+	Events   int `json:"events" api:"minimum=0"`
 }
 
 // maxThreads is of how many threads of a queue it is listed what they run.
@@ -138,13 +142,14 @@ const maxThreads = 500
 
 // threadsView is what the threads of all workers do.
 type threadsView struct {
-	// Active is how many threads were heard of in the last 30 s, Silent how many were not, and are
-	// still noted.
-	Active  int         `json:"active"`
-	Silent  int         `json:"silent"`
+	// How many threads were heard of in the last 30 s, those of other programs included.
+	Active int `json:"active" api:"minimum=0"`
+	// How many were not, and are still noted. What they ran is requeued.
+	Silent int `json:"silent" api:"minimum=0"`
+	// What threads run, by queue.
 	Running []entryView `json:"running"`
-	// More is how many threads were not looked at.
-	More int `json:"more"`
+	// How many threads were not looked at.
+	More int `json:"more" api:"minimum=0"`
 }
 
 // getThreads shows what the threads of all workers run.

@@ -33,7 +33,7 @@ func (h *subscriberHandlers) replayOperations() []operation {
 			id: "listReplays", tag: "subscribers",
 			summary: "List the replays",
 			params:  []parameter{pageLimitOrAll, pageAfter},
-			returns: pages("The replays that run, and those that ended in the last day, newest first; the last 100 at most.", listOf{of: schemaRef("Replay"), max: 100}),
+			returns: pages("The replays that run, and those that ended in the last day, newest first; the last 100 at most.", listOf{of: replayView{}, max: 100}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -41,9 +41,9 @@ func (h *subscriberHandlers) replayOperations() []operation {
 			id: "startReplay", tag: "subscribers",
 			summary: "Have a topic's history delivered again",
 			params:  []parameter{replayKey},
-			body:    &body{of: schemaRef("NewReplay"), example: `{"topic":"widgets","from":501}`},
+			body:    &body{of: sentReplay{}, example: `{"topic":"widgets","from":501}`},
 			returns: returns(http.StatusAccepted, "It is being copied to the queue. Positions are resolved: `from` is that of the first event that "+
-				"the history has, `to` at most that of the newest.", schemaRef("StartedReplay")),
+				"the history has, `to` at most that of the newest.", begunReplayView{}),
 			fails: []problem{notFound, replayRefused},
 		},
 		{
@@ -60,16 +60,36 @@ func (h *subscriberHandlers) replayOperations() []operation {
 // replayView is a replay. Positions are those of its topic's events; times are in ms since the Unix
 // epoch.
 type replayView struct {
-	ID        bus.ReplayID      `json:"id"`
-	Topic     bus.TopicName     `json:"topic"`
-	From      int64             `json:"from"`
-	To        int64             `json:"to"`
-	Next      int64             `json:"next"`
-	Copied    int64             `json:"copied"`
-	Skipped   int64             `json:"skipped"`
-	State     store.ReplayState `json:"state"`
-	CreatedAt int64             `json:"created_at"`
-	Error     *string           `json:"error"`
+	ID    bus.ReplayID  `json:"id"`
+	Topic bus.TopicName `json:"topic" api:"ref=TopicName"`
+	// The position of the first event.
+	From int64 `json:"from" api:"minimum=1"`
+	// The position of the last event.
+	To int64 `json:"to" api:"minimum=1"`
+	// The position of the next event to copy.
+	Next int64 `json:"next" api:"minimum=1"`
+	// How many events were put into the queue.
+	Copied int64 `json:"copied" api:"minimum=0"`
+	// How many events the history had lost before their turn came.
+	Skipped int64 `json:"skipped" api:"minimum=0"`
+	// `running` copies; `done` has copied all, of which some may still be in the queue.
+	State store.ReplayState `json:"state" api:"enum=running|done|cancelled|failed"`
+	// In ms since the Unix epoch.
+	CreatedAt int64 `json:"created_at"`
+	// Why it ended before it was done, unless a request cancelled it.
+	Error *string `json:"error"`
+}
+
+// begunReplayView is a replay that begins.
+type begunReplayView struct {
+	ID    bus.ReplayID  `json:"id"`
+	Topic bus.TopicName `json:"topic" api:"ref=TopicName"`
+	// The position of the first event.
+	From int64 `json:"from" api:"minimum=1"`
+	// The position of the last event.
+	To int64 `json:"to" api:"minimum=1"`
+	// How many events there are.
+	Events int64 `json:"events" api:"minimum=1"`
 }
 
 // getReplays lists replays.
@@ -122,24 +142,26 @@ func (h *subscriberHandlers) postReplay(w http.ResponseWriter, r *http.Request, 
 		h.logSubscriberChange(r, of, "a replay began", slog.String("replay", string(begun.ID)), slog.String("topic", string(topic)),
 			slog.Int64("from", begun.From()), slog.Int64("to", begun.To), slog.Int64("events", events))
 	}
-	rest.WriteJSON(w, http.StatusAccepted, struct {
-		ID     bus.ReplayID  `json:"id"`
-		Topic  bus.TopicName `json:"topic"`
-		From   int64         `json:"from"`
-		To     int64         `json:"to"`
-		Events int64         `json:"events"`
-	}{begun.ID, topic, begun.From(), begun.To, events})
+	rest.WriteJSON(w, http.StatusAccepted, begunReplayView{begun.ID, topic, begun.From(), begun.To, events})
+}
+
+// sentReplay is what is to be delivered again.
+type sentReplay struct {
+	Topic bus.TopicName `json:"topic" api:"required ref=TopicName"`
+	// The position of the first event: 1 is the first that the topic ever received. By default, it is
+	// the oldest that is kept.
+	From *int64 `json:"from" api:"minimum=1"`
+	// Instead of `from`: when the first event was received, in ms since the Unix epoch, or later.
+	Since *int64 `json:"since" api:"minimum=0 maximum=253402300799999"`
+	// The position of the last event. By default, it is the newest.
+	To *int64 `json:"to" api:"minimum=1"`
+	// Instead of `to`: when the last event was received, in ms since the Unix epoch, or before.
+	Until *int64 `json:"until" api:"minimum=0 maximum=253402300799999"`
 }
 
 // readReplay reads what is to be replayed.
 func (h *subscriberHandlers) readReplay(w http.ResponseWriter, r *http.Request) (topic bus.TopicName, which store.ReplayRange, err error) {
-	var sent struct {
-		Topic bus.TopicName `json:"topic"`
-		From  *int64        `json:"from"`  // a position
-		Since *int64        `json:"since"` // ms since the Unix epoch
-		To    *int64        `json:"to"`    // a position
-		Until *int64        `json:"until"` // ms since the Unix epoch
-	}
+	var sent sentReplay
 	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return "", which, err
 	}

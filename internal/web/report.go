@@ -54,14 +54,23 @@ func (h *jobHandlers) countReport(name string, status jobs.Status) {
 	}
 }
 
+// sentReport is what came of an attempt at a job.
+type sentReport struct {
+	Status *jobs.Status `json:"status" api:"required enum=succeeded|failed"`
+	// The attempt that it is about: `attempt` of when the job was given.
+	Attempt *int64 `json:"attempt" api:"required minimum=1 maximum=32767"`
+	// Whether a failed job is to be tried again, if there are attempts left. True if left out or
+	// null. Once the deadline has ended the attempt, a failure to be tried again gets 409; false
+	// still ends the job while its retry waits.
+	Retryable *bool `json:"retryable"`
+	// Why it failed: the `reason` of the job from then on, and the `error` of the attempt. Of more
+	// than 4,096 bytes the rest is cut.
+	Error *string `json:"error"`
+}
+
 // readReport reads a report.
 func (h *jobHandlers) readReport(w http.ResponseWriter, r *http.Request) (report jobs.Report, err error) {
-	var sent struct {
-		Status    *jobs.Status `json:"status"`
-		Attempt   *int64       `json:"attempt"`
-		Retryable *bool        `json:"retryable"`
-		Error     *string      `json:"error"`
-	}
+	var sent sentReport
 	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return report, err
 	}
@@ -116,11 +125,15 @@ func (h *jobHandlers) postExtend(w http.ResponseWriter, r *http.Request) {
 	h.RespondJSON(w, r, deadlineView{timestamp(deadline)}, h.explained(r, id, err))
 }
 
+// sentExtension is how much more time a service is to have for a job.
+type sentExtension struct {
+	Attempt *int64 `json:"attempt" api:"required minimum=1 maximum=32767"`
+	// How long the service has from now on, in ms.
+	Timeout *int64 `json:"timeout" api:"required minimum=1000 maximum=86400000"`
+}
+
 func (h *jobHandlers) readExtend(w http.ResponseWriter, r *http.Request) (attempt int, timeout time.Duration, err error) {
-	var sent struct {
-		Attempt *int64 `json:"attempt"`
-		Timeout *int64 `json:"timeout"` // ms
-	}
+	var sent sentExtension
 	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return 0, 0, err
 	}

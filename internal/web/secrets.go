@@ -35,7 +35,7 @@ func (h *subscriberHandlers) secretOperations() []operation {
 			id: "listSecrets", tag: "subscribers",
 			summary: "List the signing secrets",
 			params:  []parameter{pageLimitOrAll, pageAfter},
-			returns: pages("The secrets that have not expired, newest first, without what is secret.", listOf{of: schemaRef("Secret")}),
+			returns: pages("The secrets that have not expired, newest first, without what is secret.", []secretView{}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -44,11 +44,11 @@ func (h *subscriberHandlers) secretOperations() []operation {
 			summary: "Add a signing secret",
 			params:  []parameter{secretKey},
 			body: &body{
-				of:       schemaRef("NewSecret"),
+				of:       secretRequest{},
 				example:  `{"type":"hmac-sha256","expire_others_in":3600000}`,
 				optional: true,
 			},
-			returns: returns(http.StatusCreated, "Deliveries are signed with it from the next one on.", schemaRef("AddedSecret")),
+			returns: returns(http.StatusCreated, "Deliveries are signed with it from the next one on.", addedSecretView{}),
 			fails:   []problem{notFound, tooManySecrets},
 		},
 		{
@@ -64,19 +64,23 @@ func (h *subscriberHandlers) secretOperations() []operation {
 
 // secretView is a signing secret, without what is secret of it.
 type secretView struct {
-	ID        string         `json:"id"`
-	Type      signature.Type `json:"type"`
-	PublicKey string         `json:"public_key,omitempty"`
-	CreatedAt int64          `json:"created_at"` // ms since the Unix epoch
-	ExpiresAt *int64         `json:"expires_at"` // likewise
+	ID   string         `json:"id"`
+	Type signature.Type `json:"type" api:"enum=hmac-sha256|ed25519"`
+	// `whpk_…`, of an Ed25519 key.
+	PublicKey string `json:"public_key,omitempty"`
+	// In ms since the Unix epoch.
+	CreatedAt int64 `json:"created_at"`
+	// From when it signs no more, in ms since the Unix epoch; null is never.
+	ExpiresAt *int64 `json:"expires_at"`
 }
 
 // addedSecretView is a secret as only the response to its making shows it.
 type addedSecretView struct {
 	ID   string         `json:"id"`
-	Type signature.Type `json:"type"`
-	// Secret is what receivers check an HMAC with. A private key is never shown.
-	Secret    string `json:"secret,omitempty"`
+	Type signature.Type `json:"type" api:"enum=hmac-sha256|ed25519"`
+	// `whsec_…`, in this response only; not of an Ed25519 key.
+	Secret string `json:"secret,omitempty"`
+	// `whpk_…`, of an Ed25519 key.
 	PublicKey string `json:"public_key,omitempty"`
 }
 
@@ -158,13 +162,20 @@ type sentSecret struct {
 	othersExpire time.Time
 }
 
+// secretRequest is a signing secret as clients send it.
+type secretRequest struct {
+	// HMAC if left out or null; that of the secret, if one is brought.
+	Type *string `json:"type" api:"enum=hmac-sha256|ed25519"`
+	// A secret of your own: `whsec_` and the base64 of 24 to 64 bytes, or `whsk_` and that of an
+	// Ed25519 private key. Made if left out or null.
+	Secret *string `json:"secret" api:"format=password"`
+	// ms after which the other secrets expire; null is never. 86400000 if left out.
+	ExpireOthersIn rest.Nullable[int64] `json:"expire_others_in" api:"minimum=0 maximum=604800000"`
+}
+
 // readSecret reads a new secret, or makes it.
 func (h *subscriberHandlers) readSecret(w http.ResponseWriter, r *http.Request, now time.Time) (s sentSecret, err error) {
-	var sent struct {
-		Type           *string              `json:"type"`
-		Secret         *string              `json:"secret"`
-		ExpireOthersIn rest.Nullable[int64] `json:"expire_others_in"` // ms
-	}
+	var sent secretRequest
 	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return s, err
 	}

@@ -37,34 +37,55 @@ func (h *subscriberHandlers) get(w http.ResponseWriter, r *http.Request) {
 
 // subscriberStatusView is how a subscriber's deliveries go. Times are in ms since the Unix epoch.
 type subscriberStatusView struct {
-	Queued        int64           `json:"queued"` // events
-	DeadLetters   deadLettersView `json:"dead_letters"`
-	Health        int             `json:"health_points"`
-	LastAttempted *int64          `json:"last_attempted_at"`
-	Paused        *int64          `json:"paused_until"`
-	Throttled     *int64          `json:"throttled_until"`
-	Paced         *int64          `json:"paced_until"`
-	NextDelivery  *int64          `json:"next_delivery_at"`
-	Gap           *gapView        `json:"gap"`
-	Blocked       int             `json:"blocked"` // lanes
-	Replays       int64           `json:"replays"`
-	Signed        bool            `json:"signed"` // also if all secrets have expired
+	// Events that are not delivered yet.
+	Queued int64 `json:"queued" api:"minimum=0"`
+	// What has been put away.
+	DeadLetters deadLettersView `json:"dead_letters"`
+	Health      int             `json:"health_points" api:"minimum=0 maximum=100"`
+	// When a delivery was last tried, in ms since the Unix epoch.
+	LastAttempted *int64 `json:"last_attempted_at"`
+	// Until when deliveries are paused, 253402300799999 for good, in ms since the Unix epoch.
+	Paused *int64 `json:"paused_until"`
+	// Until when nothing is delivered because deliveries have failed, in ms since the Unix epoch.
+	Throttled *int64 `json:"throttled_until"`
+	// Until when nothing is delivered to keep to the pace, in ms since the Unix epoch.
+	Paced *int64 `json:"paced_until"`
+	// When something is due next, in ms since the Unix epoch.
+	NextDelivery *int64 `json:"next_delivery_at"`
+	// What the gap notice tells that has not been tried with it yet.
+	Gap *gapView `json:"gap"`
+	// With strict_order, lanes that a batch that failed holds up until its next attempt succeeds, or
+	// it is given up.
+	Blocked int `json:"blocked" api:"minimum=0"`
+	// Replays that run, or ended within the last day.
+	Replays int64 `json:"replays" api:"minimum=0"`
+	// Whether it has signing secrets.
+	Signed bool `json:"signed"`
 }
 
 type deadLettersView struct {
-	Letters int64  `json:"letters"`
-	Events  int64  `json:"events"`
-	Bytes   int64  `json:"bytes"`
-	Oldest  *int64 `json:"oldest_at"`
+	Letters int64 `json:"letters" api:"minimum=0"`
+	Events  int64 `json:"events" api:"minimum=0"`
+	// As stored.
+	Bytes int64 `json:"bytes" api:"minimum=0"`
+	// When the oldest was put away, in ms since the Unix epoch.
+	Oldest *int64 `json:"oldest_at"`
 }
 
 // gapView is what a gap notice that waits will tell.
 type gapView struct {
-	Events  int64          `json:"events"`
-	Batches int64          `json:"batches"`
-	Since   int64          `json:"since"`
-	Until   int64          `json:"until"`
-	Reason  bus.LossReason `json:"reason"`
+	Events int64 `json:"events" api:"minimum=1"`
+	// How many batches and dead letters they were in; events of a replay that its history has lost
+	// were in none.
+	Batches int64 `json:"batches" api:"minimum=0"`
+	// When the first of these was created, in ms since the Unix epoch.
+	Since int64 `json:"since"`
+	// When the last of these was created, in ms since the Unix epoch.
+	Until int64 `json:"until"`
+	// Why the last of them were lost: Redis filled up; they were older, or more, than the subscriber
+	// keeps; dead letters were too many or too old; the history of a topic had dropped them before a
+	// replay; the batch was removed; a receipt rejected them.
+	Reason bus.LossReason `json:"reason" api:"enum=autodrop|retention|dead_letters|history|removed|rejected"`
 }
 
 func viewGap(gap *inspect.Gap) *gapView {

@@ -110,7 +110,7 @@ func gateOf(label *machines.Label, d *machines.Definitions) (*machines.State, er
 type dryRunView struct {
 	State machines.StateName `json:"state"`
 	condition.Explanation
-	// To is where the label would go; empty if it would stay.
+	// Where the label would go; left out if it would stay.
 	To machines.StateName `json:"to,omitempty"`
 }
 
@@ -149,16 +149,19 @@ func failedExplanation(g *machines.Gate, err error) condition.Explanation {
 
 type labelHistoryView struct {
 	History []moveView `json:"history"`
-	// Count is how many moves there were, the creation included.
+	// How many moves there were, the creation included.
 	Count int64 `json:"count"`
 }
 
 // moveView is a move. From is null for the creation, To for the deletion.
 type moveView struct {
-	At   int64               `json:"at"` // ms
+	// Time in ms since the Unix epoch.
+	At int64 `json:"at"`
+	// Null for the creation.
 	From *machines.StateName `json:"from"`
-	To   *machines.StateName `json:"to"`
-	Why  machines.Why        `json:"why"`
+	// Null for the deletion.
+	To  *machines.StateName `json:"to"`
+	Why machines.Why        `json:"why"`
 }
 
 // getHistory lists the moves of a label, the latest first; also of one that was deleted, while its

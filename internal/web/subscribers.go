@@ -15,7 +15,7 @@ func (a *API) subscriberOperations() []operation {
 		summary: "List all subscribers",
 		params:  []parameter{listLimit, listAfter},
 		returns: returns(http.StatusOK, "The subscribers, by their clients' names. Several of one name are on one page, which may be "+
-			"longer than its limit for that.", listOf{of: schemaRef("Subscriber")}),
+			"longer than its limit for that.", []subscriberView{}),
 	}
 	return []operation{
 		listSubscribers, listSubscribers.at("/subscribers", "listSubscribersAlias"),
@@ -23,24 +23,28 @@ func (a *API) subscriberOperations() []operation {
 }
 
 type subscriberView struct {
+	// The token for the operator and the subscriber itself, its name for others.
 	Subscriber string `json:"subscriber"`
-	// Name is the name of the client.
+	// The client's name.
 	Name bus.ClientName `json:"name"`
-	// UUID is a secret: only root and the subscriber itself are shown it, others see null.
-	UUID          *string         `json:"uuid"`
-	Callback      string          `json:"callback"`
-	MaxEvents     int             `json:"max_events"`
-	Timeout       int64           `json:"timeout"` // ms
-	Topics        []bus.TopicName `json:"topics"`
-	Health        int             `json:"health_points"`
-	LastAttempted *int64          `json:"last_attempted_at"` // ms since the Unix epoch
-	Events        eventsView      `json:"events"`
+	// Null for all but the operator and the subscriber itself.
+	UUID      *string         `json:"uuid"`
+	Callback  string          `json:"callback"`
+	MaxEvents int             `json:"max_events"`
+	Timeout   int64           `json:"timeout"` // ms
+	Topics    []bus.TopicName `json:"topics"`
+	Health    int             `json:"health_points" api:"minimum=0 maximum=100"`
+	// ms since the Unix epoch.
+	LastAttempted *int64     `json:"last_attempted_at"`
+	Events        eventsView `json:"events"`
 }
 
 type eventsView struct {
-	Sent   int64  `json:"sent"`
-	Queued int64  `json:"queued"`
-	Oldest *int64 `json:"oldest"` // ms since the Unix epoch
+	// Events ever acknowledged.
+	Sent   int64 `json:"sent" api:"minimum=0"`
+	Queued int64 `json:"queued" api:"minimum=0"`
+	// When the oldest queued event was received, in ms since the Unix epoch.
+	Oldest *int64 `json:"oldest"`
 }
 
 // getSubscribers lists the subscribers.

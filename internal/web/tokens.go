@@ -32,7 +32,7 @@ func (a *API) tokenOperations() []operation {
 			about:   "For the operator.",
 			params:  []parameter{{name: "client", words: "Only the tokens of the clients that others know by this name."}},
 			returns: []response{
-				{status: http.StatusOK, words: "The tokens.", of: listOf{of: schemaRef("Token"), min: 1}},
+				{status: http.StatusOK, words: "The tokens.", of: listOf{of: tokenView{}, min: 1}},
 				{status: http.StatusNoContent, words: "There is none."},
 			},
 		},
@@ -41,9 +41,9 @@ func (a *API) tokenOperations() []operation {
 			id: "addToken", tag: "tokens",
 			summary: "Let a client in",
 			about:   "For the operator. A token that is not given is made.",
-			body:    &body{of: schemaRef("NewToken"), example: `{"name":"shop","token":"shop--1"}`},
+			body:    &body{of: sentToken{}, example: `{"name":"shop","token":"shop--1"}`},
 			returns: returns(http.StatusCreated, "The client's token. Its name does as well if only one subscriber has it, but not to subscribe, "+
-				"to unsubscribe, or to delete the subscription.", schemaRef("Token")),
+				"to unsubscribe, or to delete the subscription.", tokenView{}),
 			fails: []problem{tokenTaken},
 		},
 		{
@@ -83,8 +83,9 @@ func (a *API) tokenOperations() []operation {
 type tokenView struct {
 	Name  bus.ClientName `json:"name"`
 	Token bus.Token      `json:"token"`
-	// LastUsedAt is in ms since the Unix epoch; nil if no use is known.
-	LastUsedAt *int64 `json:"last_used_at,omitempty"`
+	// When it was last used, to the minute, in ms since the Unix epoch. Only in the list, and not
+	// before the bus has noted a use.
+	LastUsedAt *int64 `json:"last_used_at,omitempty" api:"format=int64"`
 }
 
 // getTokens lists the tokens with the names of their clients, all or those of one public name, with
@@ -136,12 +137,16 @@ func (a *API) postTokens(w http.ResponseWriter, r *http.Request) {
 	rest.WriteJSON(w, http.StatusCreated, wanted)
 }
 
+// sentToken is a client that is to be let in.
+type sentToken struct {
+	Name bus.ClientName `json:"name" api:"required pattern=^[a-z0-9:_-]{1,64}$"`
+	// Made if left out or null.
+	Token *bus.Token `json:"token" api:"pattern=^[a-z0-9:_-]{1,64}$"`
+}
+
 // readToken reads a client's name and its token, and makes a token if none is given.
 func (a *API) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
-	var sent struct {
-		Name  bus.ClientName `json:"name"`
-		Token *bus.Token     `json:"token"`
-	}
+	var sent sentToken
 	if err := a.ReadJSON(w, r, a.maxValue(), &sent); err != nil {
 		return wanted, err
 	}

@@ -33,14 +33,14 @@ func (a *API) topicOperations() []operation {
 			id: "listTopics", tag: "topics",
 			summary: "List all topics",
 			params:  []parameter{listLimit, listAfter},
-			returns: returns(http.StatusOK, "The topics, by name.", listOf{of: schemaRef("Topic")}),
+			returns: returns(http.StatusOK, "The topics, by name.", []topicView{}),
 		},
 		{
 			method: http.MethodGet, path: "/topics/{topic}", handle: a.getTopic,
 			id: "getTopic", tag: "topics",
 			summary: "Show a topic, who is subscribed, and its last event",
 			params:  []parameter{topicInPath},
-			returns: returns(http.StatusOK, "The topic.", schemaRef("TopicDetail")),
+			returns: returns(http.StatusOK, "The topic.", topicDetailView{}),
 			fails:   []problem{notFound},
 		},
 		deleteTopic, deleteTopic.at("/topic/{topic}", "deleteTopicAlias"),
@@ -49,9 +49,11 @@ func (a *API) topicOperations() []operation {
 
 type topicView struct {
 	Name bus.TopicName `json:"name"`
-	// Publisher is null until somebody has published to the topic.
+	// The token for the operator and the publisher itself, its name for others; null while nobody has
+	// published.
 	Publisher *string `json:"publisher"`
-	Events    int64   `json:"events"`
+	// Events ever received.
+	Events int64 `json:"events" api:"minimum=0"`
 }
 
 // getTopics lists the topics.
@@ -89,17 +91,21 @@ func viewTopics(topics []bus.Topic, who rest.Client, names map[bus.Token]bus.Cli
 // topicDetailView is a topic with who is subscribed to it.
 type topicDetailView struct {
 	topicView
-	// LastEvent is as it is delivered; null if there is none.
-	LastEvent   json.RawMessage `json:"last_event"`
-	Subscribers []followerView  `json:"subscribers"`
+	// As it is delivered. {"unreadable": true} stands for one that cannot be read.
+	LastEvent json.RawMessage `json:"last_event" api:"type=object nullable additionalProperties=true"`
+	// By name.
+	Subscribers []followerView `json:"subscribers"`
 }
 
 // followerView is what a topic shows of a subscriber. Queued and Oldest are of all its topics.
 type followerView struct {
 	Name   bus.ClientName `json:"name"`
 	Health int            `json:"health_points"`
-	Queued int64          `json:"queued"`
-	Oldest *int64         `json:"oldest"` // ms since the Unix epoch
+	// Events of all its topics.
+	Queued int64 `json:"queued"`
+	// When the oldest of them was received, in ms since the Unix epoch; null if there is none, or it
+	// is not known.
+	Oldest *int64 `json:"oldest"`
 }
 
 // getTopic shows a topic.

@@ -13,21 +13,21 @@ import (
 // Explanation is why a condition holds or not.
 type Explanation struct {
 	Condition string `json:"condition"`
-	// Value is what Evaluate returns, nil if it fails.
+	// Null if it fails, or is not known.
 	Value *bool `json:"value"`
-	// Unknown is whether the value depends on a feed that was not asked.
+	// It depends on a feed that was not asked.
 	Unknown bool `json:"unknown,omitempty"`
-	// Error is why the evaluation fails otherwise, in one line.
+	// Why the evaluation fails.
 	Error string `json:"error,omitempty"`
+	// Each test of the condition, and each path in it.
 	Parts []Part `json:"parts"`
 }
 
 // Part is a test of a condition, or a path in it, and its value now.
 type Part struct {
-	// Text is from the source, in one line.
+	// As in the source, in one line.
 	Text string `json:"text"`
-	// Value is a boolean, a number, a string or nil. Clock times, timestamps, lists and objects are
-	// given as strings, and what is long is cut.
+	// A boolean, a number, a string or null.
 	Value   any    `json:"value"`
 	Unknown bool   `json:"unknown,omitempty"`
 	Error   string `json:"error,omitempty"`

@@ -18,18 +18,20 @@ import (
 // Problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
 // pointer of the field at fault, if it is one field.
 type Problem struct {
-	Status  int    `json:"status"`
-	Title   string `json:"title"`
-	Detail  string `json:"detail"`
-	Pointer string `json:"pointer,omitempty"`
-	// ID is the kind of error, a word for programs; that of the status unless it is given.
-	ID string `json:"id"`
-	// Instance is the path that the problem is about; the request's unless it is given. It is left out
-	// where it may have a client's token.
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	// What to change.
+	Detail string `json:"detail" api:"minLength=1"`
+	// JSON pointer of the field at fault, if it is one field.
+	Pointer string `json:"pointer,omitempty" api:"format=json-pointer"`
+	// The kind of error, a word for programs: that of the status, such as `not_found`, or a more
+	// precise one.
+	ID string `json:"id" api:"pattern=^[a-z_]+$"`
+	// The path that the error is about; left out where it may have a token.
 	Instance string `json:"instance,omitempty"`
-	// Errors are all errors of a text with several.
+	// All errors of a text with several, such as definitions of state machines.
 	Errors []Fault `json:"errors,omitempty"`
-	// States are those whose labels are in the way.
+	// The states whose labels are in the way.
 	States []StateLabels `json:"states,omitempty"`
 }
 
