@@ -186,7 +186,8 @@ func (a *API) inProcess() http.Handler {
 	})
 }
 
-// newRouter makes a router without routes.
+// newRouter makes a router without routes. It is chi's: [http.ServeMux] redirects a path with empty
+// or .. segments, and writes its own bodies for 404 and 405.
 func (a *API) newRouter(outer ...func(http.Handler) http.Handler) chi.Router {
 	r := chi.NewRouter()
 	r.Use(outer...)
