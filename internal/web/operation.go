@@ -16,7 +16,8 @@ type operation struct {
 	method, path string
 	handle       http.HandlerFunc
 	who          access
-	// query says which other names than those of params its query may have.
+	// query says which other names than those of params its query may have. A public operation ignores
+	// its query.
 	query queryRule
 	// params are all parameters: of the path, of the query in the order in which an error lists them,
 	// and headers.
