@@ -90,7 +90,7 @@ var libraries = map[string]string{
 	"github.com/honeybadger-io/":           "telemetry/vendors",
 	"github.com/joho/godotenv":             "app",
 	"github.com/netresearch/go-cron":       "jobs",
-	"github.com/klauspost/compress/":       "console web/rest",
+	"github.com/klauspost/compress/":       "web/rest",
 	"github.com/newrelic/":                 "telemetry/vendors",
 	"github.com/prometheus/client_golang/": "telemetry",
 	"github.com/redis/go-redis/":           "rdb",

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"routemaster/internal/console/static"
@@ -18,12 +17,10 @@ import (
 type assets struct {
 	texts  map[string][]byte
 	hashes map[string]string
-	// packed compress the files, each when it is first asked for.
-	packed map[string]func() []byte
 }
 
 func newAssets() *assets {
-	a := &assets{map[string][]byte{}, map[string]string{}, map[string]func() []byte{}}
+	a := &assets{map[string][]byte{}, map[string]string{}}
 	err := fs.WalkDir(static.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -43,7 +40,6 @@ func newAssets() *assets {
 	for name, text := range a.texts {
 		sum := sha256.Sum256(text)
 		a.hashes[name] = hex.EncodeToString(sum[:4])
-		a.packed[name] = sync.OnceValue(func() []byte { return NewPart(text).Body(nil, nil) })
 	}
 	return a
 }
@@ -72,9 +68,5 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	r.Header.Del("Range") // the places of its parts would not be those of the compressed file
-	text := a.texts[name]
-	if Accept(w.Header(), r) {
-		text = a.packed[name]()
-	}
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(text))
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(a.texts[name]))
 }

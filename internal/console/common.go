@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"html/template"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 )
@@ -13,7 +12,7 @@ import (
 type common struct {
 	// data is what the page's Load got; nobody may change it.
 	data any
-	html commonPart
+	html []byte
 }
 
 // commonMark stands in a page for its common part, until that is written. What is shown cannot have
@@ -23,16 +22,9 @@ const commonMark = "<!-- common -->"
 // Common is where a page has its common part.
 func (shownPage) Common() template.HTML { return commonMark }
 
-// withCommon returns a page with its common part, compressed if the request accepts that.
-func (v shownPage) withCommon(h http.Header, text []byte) []byte {
-	before, after, has := bytes.Cut(text, []byte(commonMark))
-	switch {
-	case !has:
-		return text
-	case Accept(h, v.Request):
-		return v.common.Body(before, after)
-	}
-	return slices.Concat(before, v.common.Text(), after)
+// withCommon returns a page with its common part.
+func (v shownPage) withCommon(text []byte) []byte {
+	return bytes.Replace(text, []byte(commonMark), v.common, 1)
 }
 
 // commons has the common parts of pages, which are made once a sample. It is safe for concurrent
@@ -77,7 +69,7 @@ func (c *commons) find(sample sampleID, of commonOf) (common, bool) {
 func (c *commons) keep(sample sampleID, of commonOf, made common) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	size := len(of.query) + made.html.Size()
+	size := len(of.query) + len(made.html)
 	if c.sample != sample || sample.at.IsZero() || len(of.query) > maxCommonQuery || c.bytes+size > maxCommons {
 		return
 	}
@@ -106,7 +98,7 @@ func (s *server) common(v *Visit, p Page) (common, error) {
 	if err != nil {
 		return common{}, err
 	}
-	made := common{data, NewPart(text.Bytes())}
+	made := common{data, bytes.Clone(text.Bytes())}
 	s.commons.keep(sample, of, made)
 	return made, nil
 }

@@ -13,7 +13,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	var c commons
 	now := sampleID{at: time.Unix(1, 0)}
 	c.find(now, commonOf{})
-	part := common{html: NewPart(make([]byte, maxCommons/4))}
+	part := common{html: make([]byte, maxCommons/4)}
 	for i := range 10 {
 		c.keep(now, commonOf{query: strconv.Itoa(i)}, part)
 	}

@@ -87,7 +87,7 @@ type shownPage struct {
 	nav  []Page
 	// Data is what the page's Load got, common the part of the page that everybody sees alike.
 	Data   any
-	common commonPart
+	common []byte
 	// Message is what the form before this page did.
 	Message string
 	// Problem is why the page's form did nothing, or why the page cannot be shown.
@@ -189,7 +189,7 @@ func (s *server) show(w http.ResponseWriter, status int, template string, f show
 		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
 		return
 	}
-	body := f.withCommon(w.Header(), text.Bytes())
+	body := f.withCommon(text.Bytes())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if !f.Figures.At.IsZero() {
 		w.Header().Set("X-Sampled-At", strconv.FormatInt(f.Figures.At.UnixMilli(), 10))
