@@ -21,6 +21,5 @@ func busPages() []Page {
 		{Path: "activity", Template: "activity", Nav: "Activity", For: Root, Load: loadActivity},
 		endSessions.Page(),
 		{Path: "publish", Template: "publish", Nav: "Send", For: Members, Load: loadPublish, Submit: submitPublish, Calls: "POST /topics/{topic}"},
-		{Path: "api", Template: "api", Nav: "API", For: Members, Load: loadAPI},
 	}, subscriberPages(), jobPages(), machinePages())
 }

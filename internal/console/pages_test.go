@@ -55,7 +55,7 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 		d := consoletest.Full(t, redis)
 		for who, pages := range map[string][]string{
 			webtest.RootKey: {"work/main", "tokens", "tokens/new", "subscribers/search", "subscribers/shop/settings?id=", "topics/%3Cscript%3E", "topics/widgets/delete", "job-types/invoice/enqueue", "job-types/invoice/settings", "job-types/invoice/delete", "machines/parcel?state=end", "machines/parcel/create"},
-			shop: {"subscribers/shop", "subscribers/shop/settings", "subscribers/shop/delete", "publish", "api", "subscribers/shop/topics/parcels/unsubscribe", "job-types/invoice/pause",
+			shop: {"subscribers/shop", "subscribers/shop/settings", "subscribers/shop/delete", "publish", "subscribers/shop/topics/parcels/unsubscribe", "job-types/invoice/pause",
 				"job-types/invoice/jobs/" + consoletest.WaitingJob + "/cancel", "machines/parcel/labels/p1/delete", "machines/parcel/labels/p1/metadata"},
 		} {
 			seen := crawl(t, d.As(who))
@@ -66,6 +66,7 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 				}
 				assert.True(t, found, "no page leads to %s", path)
 			}
+			assert.Contains(t, seen["help"], `/openapi.json"`)
 			assert.Contains(t, seen["subscribers/shop"], "Attempt 3, next at <time")
 			assert.Contains(t, seen["subscribers/shop"], "Mean delivery 84ms · mean age 0.6s in the last 15 min.")
 			for path, body := range seen {
