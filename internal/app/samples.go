@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/vendors"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/worker"
@@ -69,9 +70,9 @@ func runSamples(ctx context.Context, run func(context.Context), reporter *vendor
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.
-func historyTickers(c Config, all *store.Bus, labels *engine.Bus) []worker.Ticker {
+func historyTickers(c Config, all *store.Bus, labels *engine.Bus, counts *telemetry.Recorder) []worker.Ticker {
 	if c.Console == "off" {
 		return nil
 	}
-	return []worker.Ticker{{Interval: samples.SeriesInterval, Work: samples.NewRecorder(newCollector(c, all, labels)).Tick}}
+	return []worker.Ticker{{Interval: samples.SeriesInterval, Work: samples.NewRecorder(newCollector(c, all, labels), counts.Flush).Tick}}
 }

@@ -105,7 +105,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
 			bus.JobScrubWorkers: keepers.run((*maintenance.Maintenance).ScrubWorkers),
 		},
-		Tickers: slices.Concat(historyTickers(c, all, labels), keepers.tickers(jobTasks), []worker.Ticker{
+		Tickers: slices.Concat(historyTickers(c, all, labels, obs.recorder), keepers.tickers(jobTasks), []worker.Ticker{
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: c.MonitorInterval, Work: keepers[0].Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},

@@ -110,12 +110,11 @@ type ring struct {
 }
 
 // line is what a ring has of a subject: its figures, from first on, and what its last slot had of
-// them. The totals of the bus have grown since began.
+// them.
 type line struct {
 	first   Figure
 	columns []Column
 	last    []float64
-	began   int64
 	number  int64
 	at      time.Time
 }
@@ -138,13 +137,13 @@ func (r *ring) add(s Slot) {
 	if r.over == Fast { // nobody looks at times of longer ranges, and they would take memory
 		end = Waited + 1
 	}
-	r.put(Subject{}, s.At, Out, s.Grown.Began, bus[:])
+	r.put(Subject{}, s.At, Out, bus[:])
 	for _, sub := range s.Subscribers {
 		now := sub.numbers()
-		r.put(Subject{Subscriber: sub.Name}, s.At, Out, 0, now[:end])
+		r.put(Subject{Subscriber: sub.Name}, s.At, Out, now[:end])
 	}
 	for _, topic := range s.Topics {
-		r.put(Subject{Topic: topic.Name}, s.At, In, 0, []float64{float64(topic.Events)})
+		r.put(Subject{Topic: topic.Name}, s.At, In, []float64{float64(topic.Events)})
 	}
 	maps.DeleteFunc(r.lines, func(_ Subject, l *line) bool { return number-l.number >= int64(r.over.Points) })
 }
@@ -158,7 +157,7 @@ func (r *ring) follows(l *line) bool { return l.number > 0 && r.end-l.number <= 
 // put notes the numbers of the newest slot about a subject, which are of the figures from first on,
 // unless it has some already. The bus has, so a subscriber or a topic whose name in Redis is empty
 // is not taken for it.
-func (r *ring) put(of Subject, at time.Time, first Figure, began int64, now []float64) {
+func (r *ring) put(of Subject, at time.Time, first Figure, now []float64) {
 	l := r.lines[of]
 	if l != nil && l.number == r.end {
 		return
@@ -172,7 +171,7 @@ func (r *ring) put(of Subject, at time.Time, first Figure, began int64, now []fl
 		switch {
 		case !figure.isTotal():
 			c.Set(r.place(r.end), float32(number), r.over.Points)
-		case !r.follows(l) || figure.hasGrown() && began != l.began || number < l.last[i]:
+		case !r.follows(l) || number < l.last[i]:
 		case figure.isRate():
 			c.Set(r.place(r.end), float32((number-l.last[i])/at.Sub(l.at).Seconds()), r.over.Points)
 		default:
@@ -183,7 +182,7 @@ func (r *ring) put(of Subject, at time.Time, first Figure, began int64, now []fl
 		}
 	}
 	copy(l.last, now)
-	l.began, l.number, l.at = began, r.end, at
+	l.number, l.at = r.end, at
 }
 
 // values are those of a figure at so many steps until the last one. Steps that the ring has

@@ -20,7 +20,6 @@ func slotAt(step int, sent, events int64) Slot {
 	totals := Totals{Sent: sent, Counts: Counts{Succeeded: sent / 2, Failed: 1, Dropped: 2}, Queued: 7, Oldest: 3 * time.Second, Health: 40}
 	return Slot{
 		At: epoch.Add(time.Duration(step) * Fast.Step), Bus: totals, Events: events, Used: 99, Busy: 3, Threads: 4, Waiting: 5, Dead: 6,
-		Grown:       Growth{Sent: sent, Counts: totals.Counts, Events: events},
 		Subscribers: []NamedTotals{{"shop", totals}}, Topics: []TopicEvents{{"widgets", events}}, AllSubscribers: 1, AllTopics: 1,
 	}
 }
@@ -160,8 +159,9 @@ func TestTheMostInterestingIsKeptFirst(t *testing.T) {
 			{Kind: "worker", Threads: 9, Busy: 7, SeenAt: Time{at}}, {Kind: "web", Threads: 1, SeenAt: Time{at}},
 			{Kind: "worker", Threads: 9, Busy: 7, SeenAt: Time{at.Add(-time.Hour)}},
 		},
+		Ever: Ever{Published: 10, Acknowledged: 11},
 	})
-	assert.Equal(t, Totals{Sent: 1, Queued: 2, Oldest: time.Minute, Health: 10}, slot.Bus)
+	assert.Equal(t, Totals{Sent: 11, Queued: 2, Oldest: time.Minute, Health: 10}, slot.Bus)
 	assert.Equal(t, []int64{10, 3, 4, 5, 6, 7, 9, 4, 2}, []int64{
 		slot.Events, slot.Unreadable, slot.Scrubbed, slot.Used, slot.Waiting, slot.Busy, slot.Threads, slot.AllSubscribers, slot.AllTopics,
 	})
@@ -214,47 +214,21 @@ func TestAHistoryIsSmall(t *testing.T) {
 	runtime.KeepAlive(h)
 }
 
-// TestTheBusGrowsAsItsSubscribersDo has subscribers that leave and come back with all they had. The
-// ring of a day, which has nothing but the bus, must know no better.
-func TestTheBusGrowsAsItsSubscribersDo(t *testing.T) {
-	sample := func(dropped map[string]int64) (s Sample) {
-		for name, n := range dropped {
-			s.Subscribers = append(s.Subscribers, SubscriberState{Name: name, Sent: 600 * n, Counts: Counts{Dropped: n}})
-			s.Topics = append(s.Topics, TopicState{Name: name, Events: 600 * n})
+// TestTheBusCountsByItself has subscribers and topics that come and go with all that they ever had.
+func TestTheBusCountsByItself(t *testing.T) {
+	h := NewHistory()
+	for step, names := range [][]string{{"a", "b"}, {"a"}, {"a", "b", "c"}} {
+		n := int64(600 * step)
+		s := Sample{At: epoch.Add(time.Duration(step) * Day.Step), Ever: Ever{n, 2 * n, Counts{n, n + 1, n + 2}}}
+		for _, name := range names {
+			s.Subscribers = append(s.Subscribers, SubscriberState{Name: name, Sent: 1e6, Counts: Counts{1e6, 1e6, 1e6}})
+			s.Topics = append(s.Topics, TopicState{Name: name, Events: 1e6})
 		}
-		return s
+		h.Add(Day, SlotOf(s))
 	}
-	type of = map[string]int64
-	for name, test := range map[string]struct {
-		// room is for which share of the subscribers there is room.
-		room    float64
-		samples []of
-		dropped string
-	}{
-		"none comes or goes":         {1, []of{{"a": 5, "b": 100}, {"a": 6, "b": 102}}, "3 "},
-		"one comes with all it had":  {1, []of{{"a": 5}, {"a": 5, "b": 100}, {"a": 6, "b": 101}}, "0 2 "},
-		"one leaves while some drop": {1, []of{{"a": 5, "b": 100}, {"a": 9}}, "4 "},
-		"one begins anew":            {1, []of{{"a": 5, "b": 100}, {"a": 7, "b": 0}}, "2 "},
-		"nobody is there at first":   {1, []of{{}, {"a": 100}, {"a": 101}}, "0 1 "},
-		"there is no room":           {0, []of{{"a": 5, "b": 1}, {"a": 9, "b": 2}}, "5 "},
-		"and others come: a gap":     {0, []of{{"a": 5}, {"a": 9}, {"a": 9, "b": 100}, {"a": 10, "b": 101}}, "4 - 2 "},
-		"others in place of others":  {0.5, []of{{"a": 5, "b": 7}, {"a": 9, "c": 200}, {"a": 10, "c": 201}}, "2 "},
-	} {
-		h, before := NewHistory(), (*Slot)(nil)
-		for i, dropped := range test.samples {
-			slot := SlotOf(sample(dropped))
-			slot.At = epoch.Add(time.Duration(i) * Day.Step)
-			slot.Follow(before)
-			slot.Shorten(test.room)
-			before = &slot
-			bare := slot
-			bare.Shorten(0)
-			h.Add(Day, bare)
-		}
-		track, _ := h.Track(Subject{}, Day)
-		assert.Equal(t, test.dropped, text(track, Dropped), name)
-		assert.Equal(t, test.dropped, text(track, Out), "%s: out", name)
-		assert.Equal(t, test.dropped, text(track, In), "%s: in", name)
+	track, _ := h.Track(Subject{}, Day)
+	for f, want := range map[Figure]string{In: "1 1 ", Out: "2 2 ", Succeeded: "600 600 ", Failed: "600 600 ", Dropped: "600 600 "} {
+		assert.Equal(t, want, text(track, f), f)
 	}
 }
 

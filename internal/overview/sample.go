@@ -42,6 +42,8 @@ type Sample struct {
 	Clients []Client
 	// Memory is nil where Redis does not report it.
 	Memory *Memory
+	// Ever is what the whole bus has counted, also of topics and subscribers that are gone.
+	Ever Ever
 	// Unreadable is the number of events that ever could not be read in Redis, Scrubbed that of the
 	// threads that ever were taken for dead.
 	Unreadable, Scrubbed int64
@@ -124,6 +126,12 @@ type SubscriberState struct {
 	Counts  Counts
 	// Times are read for the history only.
 	Times Times
+}
+
+// Ever are the events that were ever published to a bus and acknowledged, and its [Counts].
+type Ever struct {
+	Published, Acknowledged int64
+	Counts
 }
 
 // Counts are the deliveries that ever succeeded and failed, and the events that were ever dropped

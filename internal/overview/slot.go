@@ -2,11 +2,8 @@ package overview
 
 import (
 	"cmp"
-	"hash/fnv"
-	"io"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -15,22 +12,19 @@ import (
 // Slot is what the history keeps of a [Sample]: what only grows, and what is measured.
 type Slot struct {
 	At time.Time
-	// Bus is the sum of all subscribers, also of those that are left out: the health is that of the
-	// worst, the age that of the oldest event.
+	// Bus has what the bus has counted. What is queued is the sum of all subscribers, also of those
+	// that are left out: the health is that of the worst, the age that of the oldest event.
 	Bus Totals
 	// Events is the number ever published. Unreadable and Scrubbed are those of the sample.
 	Events, Unreadable, Scrubbed int64
-	// Grown is what the rates of the bus are made of; see [Slot.Follow].
-	Grown Growth
 	// Used is Redis' memory in bytes, Waiting the number of instant jobs of main, Dead that of events
 	// in dead letters. Busy of the Threads of the workers deliver.
 	Used, Waiting, Dead, Busy, Threads int64
 	// Subscribers and Topics are those that a slot has room for, the most interesting first, of
-	// AllSubscribers and AllTopics. Names is a digest of the names of them all.
+	// AllSubscribers and AllTopics.
 	Subscribers               []NamedTotals
 	Topics                    []TopicEvents
 	AllSubscribers, AllTopics int64
-	Names                     int64
 	// JobTypes and Machines are for the figures of the last minute, as far as there is room, those
 	// with most failures first. They have what [Sampler.Seed] needs.
 	JobTypes []JobTypeState
@@ -71,8 +65,9 @@ type TopicEvents struct {
 // was published.
 func SlotOf(s Sample) Slot {
 	slot := Slot{
-		At: s.At, Bus: Totals{Oldest: unknownAge, Health: 100}, Unreadable: s.Unreadable, Scrubbed: s.Scrubbed,
-		AllSubscribers: int64(len(s.Subscribers)), AllTopics: int64(len(s.Topics)), Names: namesOf(s),
+		At: s.At, Bus: Totals{Sent: s.Ever.Acknowledged, Counts: s.Ever.Counts, Oldest: unknownAge, Health: 100},
+		Events: s.Ever.Published, Unreadable: s.Unreadable, Scrubbed: s.Scrubbed,
+		AllSubscribers: int64(len(s.Subscribers)), AllTopics: int64(len(s.Topics)),
 	}
 	if s.Memory != nil {
 		slot.Used = s.Memory.Used
@@ -100,7 +95,7 @@ func SlotOf(s Sample) Slot {
 				totals.Oldest = max(s.At.Sub(sub.OldestAt), 0)
 			}
 		}
-		slot.Bus.add(totals)
+		slot.Bus.addQueue(totals)
 		slot.Dead += sub.Dead
 		slot.Subscribers = append(slot.Subscribers, NamedTotals{sub.Name, totals})
 	}
@@ -108,7 +103,6 @@ func SlotOf(s Sample) Slot {
 		slot.Bus.Oldest = 0
 	}
 	for _, topic := range s.Topics {
-		slot.Events += topic.Events
 		slot.Topics = append(slot.Topics, TopicEvents{topic.Name, topic.Events})
 	}
 	slices.SortStableFunc(slot.Topics, func(a, b TopicEvents) int { return cmp.Compare(b.Events, a.Events) })
@@ -122,21 +116,6 @@ func SlotOf(s Sample) Slot {
 // unknownAge is an age that is not known.
 const unknownAge = -time.Millisecond
 
-// namesOf is a digest of the names of a sample's subscribers and topics, in whatever order.
-func namesOf(s Sample) int64 {
-	var names []string
-	for _, sub := range s.Subscribers {
-		names = append(names, "subscriber/"+sub.Name)
-	}
-	for _, topic := range s.Topics {
-		names = append(names, "topic/"+topic.Name)
-	}
-	slices.Sort(names)
-	digest := fnv.New64a()
-	_, _ = io.WriteString(digest, strings.Join(names, "\n")) // a hash never fails
-	return int64(digest.Sum64())
-}
-
 func (sub SubscriberState) needsCare() bool { return sub.Queued > 0 || sub.Failure != "" }
 
 func compareBools(a, b bool) int {
@@ -149,11 +128,8 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-func (t *Totals) add(one Totals) {
-	t.Sent += one.Sent
-	t.Succeeded += one.Succeeded
-	t.Failed += one.Failed
-	t.Dropped += one.Dropped
+// addQueue adds what is queued for a subscriber, and its health.
+func (t *Totals) addQueue(one Totals) {
 	t.Queued += one.Queued
 	if one.Queued > 0 {
 		t.Oldest = max(t.Oldest, one.Oldest)
@@ -207,12 +183,10 @@ func (t Totals) numbers() [Waited + 1]float64 {
 
 // numbers are what the history has of the bus, by [Figure].
 func (s Slot) numbers() (n [figures]float64) {
-	bus := s.Bus
-	bus.Sent, bus.Counts = s.Grown.Sent, s.Grown.Counts
-	of := bus.numbers()
+	of := s.Bus.numbers()
 	copy(n[:], of[:Took])
 	n[Took], n[Waited] = math.NaN(), math.NaN()
-	n[In], n[Unreadable], n[Scrubbed] = float64(s.Grown.Events), float64(s.Unreadable), float64(s.Scrubbed)
+	n[In], n[Unreadable], n[Scrubbed] = float64(s.Events), float64(s.Unreadable), float64(s.Scrubbed)
 	n[Used], n[Waiting], n[Dead] = float64(s.Used), float64(s.Waiting), float64(s.Dead)
 	if s.Used == 0 { // it is not known
 		n[Used] = math.NaN()

@@ -49,9 +49,6 @@ func (f Figure) isTotal() bool { return f <= Dropped || f >= Took && f <= Scrubb
 // isRate reports whether a total is shown by the second: events are, deliveries and drops are not.
 func (f Figure) isRate() bool { return f == Out || f == In }
 
-// hasGrown reports whether slots have of the bus by how much a total has grown; see [Slot.Follow].
-func (f Figure) hasGrown() bool { return f <= Dropped || f == In }
-
 var nan = float32(math.NaN())
 
 // Track is what the history has of a subject: values at so many Steps, the last of which ends at

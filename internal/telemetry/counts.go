@@ -57,11 +57,14 @@ func newCounts(st Store, log *slog.Logger) *counts {
 	}
 }
 
-// addOne adds to one counter.
-func (c *counts) addOne(counter bus.Counter, n int64) {
+// addOne adds to one counter and, if it has a name, to its total.
+func (c *counts) addOne(counter, total bus.Counter, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(counter, n)
+	if total.Name != "" {
+		c.add(total, n)
+	}
 }
 
 // add adds to a counter; the caller holds mu.
@@ -80,6 +83,9 @@ func (c *counts) addFor(m *Metric, subscribers bus.Tokens, events int64) {
 	before, known := c.byTokens[counter]
 	if events > 0 && (known || len(c.byTokens) < maxByTokens) {
 		c.byTokens[counter] = sum(before, events)
+		if m.Total != "" {
+			c.add(m.BusTotal(), events*int64(subscribers.Len()))
+		}
 	}
 }
 

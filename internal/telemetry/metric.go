@@ -25,6 +25,10 @@ type Metric struct {
 	// says, the counter has all of them as tags.
 	Labels []string
 	Shown  int
+	// Total is the name of a second counter of the bus, with the last labels only, as many as
+	// TotalTags says: of the values of the first ones, some may be removed. Without it there is none.
+	Total     string
+	TotalTags int
 
 	kind    kind
 	buckets []float64
@@ -66,6 +70,12 @@ func (m *Metric) but(shown int) *Metric {
 	return m
 }
 
+// total has the bus count it once more, with the last labels only.
+func (m *Metric) total(counter string, tags int) *Metric {
+	m.Total, m.TotalTags = counter, tags
+	return m
+}
+
 // from has the series of some values of its last label begin together: with the first one that has
 // these values of the other labels, and from the start if it is the only one.
 func (m *Metric) from(values ...string) *Metric {
@@ -98,12 +108,19 @@ func ReadCounter(name, help string, labels ...string) *Metric {
 }
 
 // Bus names the metric's counter of the bus with the values of some labels.
-func (m *Metric) Bus(values ...string) bus.Counter {
+func (m *Metric) Bus(values ...string) bus.Counter { return named(m.Counter, m.Labels, values) }
+
+// BusTotal names the metric's counter [Metric.Total] with the values of its labels.
+func (m *Metric) BusTotal(values ...string) bus.Counter {
+	return named(m.Total, m.Labels[len(m.Labels)-m.TotalTags:], values)
+}
+
+func named(counter string, labels, values []string) bus.Counter {
 	tags := make([]bus.Tag, len(values), maxLabels)
 	for i, value := range values {
-		tags[i] = bus.Tag{Name: tagOf(m.Labels[i]), Value: value}
+		tags[i] = bus.Tag{Name: tagOf(labels[i]), Value: value}
 	}
-	return bus.NewCounter(m.Counter, tags...)
+	return bus.NewCounter(counter, tags...)
 }
 
 // tagOf is the tag of the bus' counters that a label is. The tag of subscribers has the name that
@@ -147,6 +164,7 @@ type series struct {
 	gauge    prometheus.Gauge
 	observer prometheus.Observer
 	bus      bus.Counter
+	total    bus.Counter // without a name if there is none
 }
 
 func newFamily(m *Metric, registry prometheus.Registerer) *family {
@@ -213,6 +231,9 @@ func (f *family) make(key [maxLabels]string) *series {
 	s, shown := &series{}, key
 	if f.Counter != "" {
 		s.bus = f.Bus(key[:len(f.Labels)]...)
+	}
+	if f.Total != "" {
+		s.total = f.BusTotal(key[len(f.Labels)-f.TotalTags : len(f.Labels)]...)
 	}
 	if f.Shown > 0 {
 		if _, known := f.values[key[0]]; !known && len(f.values) >= MaxValues {

@@ -23,7 +23,7 @@ var (
 // Publishing.
 var (
 	PublishedEvents = counter("events.published", "published_events_total",
-		"Events stored, by topic.", "topic", "publisher").but(1)
+		"Events stored, by topic.", "topic", "publisher").but(1).total("bus.published", 0)
 	PublishedBytes = counter("events.bytes", "published_bytes_total",
 		"Bytes of the events stored, packed.", "topic", "publisher").but(0)
 	EnqueuedEvents = counter("events.added", "enqueued_events_total",
@@ -46,9 +46,9 @@ const (
 // Deliveries. Times are ms in counters of the bus, and squares of ms in delivery.time2.
 var (
 	Deliveries = counter("delivery.batches", "deliveries_total",
-		"Deliveries that ended, by subscriber and status.", Subscriber, "status").from(Success, Failure)
+		"Deliveries that ended, by subscriber and status.", Subscriber, "status").from(Success, Failure).total("bus.deliveries", 1)
 	DeliveredEvents = counter("delivery.events", "delivered_events_total",
-		"Events in deliveries that ended, by subscriber and status.", Subscriber, "status").from(Success, Failure)
+		"Events in deliveries that ended, by subscriber and status.", Subscriber, "status").from(Success, Failure).total("bus.delivered", 1)
 	DeliveryDuration = histogram("delivery_duration_seconds",
 		"Duration of a delivery, by status.", durationBuckets, "status").from(Success, Failure)
 	DeliveryTime       = busCounter("delivery.time", Subscriber, "status")
@@ -110,7 +110,7 @@ var (
 // Housekeeping.
 var (
 	DroppedEvents = counter("events.autodropped", "autodropped_events_total",
-		"Events dropped because Redis was about to be full, by subscriber.", Subscriber)
+		"Events dropped because Redis was about to be full, by subscriber.", Subscriber).total("bus.autodropped", 0)
 	DroppedHistory = counter("", "history_dropped_events_total",
 		"Events of histories dropped because Redis was about to be full, by topic.", "topic")
 	DroppedBatches = counter("", "autodropped_batches_total",

@@ -40,7 +40,7 @@ func (r *Recorder) Count(m *Metric, n int, values ...string) {
 		s.counter.Add(float64(n))
 	}
 	if m.Counter != "" {
-		r.counts.addOne(s.bus, int64(n))
+		r.counts.addOne(s.bus, s.total, int64(n))
 	}
 }
 

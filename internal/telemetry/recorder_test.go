@@ -76,11 +76,12 @@ func TestAMetricIsCountedForTheProcessAndTheBus(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[bus.Counter]int64{
 		bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: "shop"}): 6,
-		publishedBy("shop"):                                    2,
-		publishedBy("mail"):                                    3,
-		telemetry.PublishedBytes.Bus("widgets", "mail"):        60,
-		telemetry.EndedJobs.Bus("refund", "expired", "web"):    1,
-		telemetry.EndedJobs.Bus("refund", "expired", "worker"): 1,
+		telemetry.PublishedEvents.BusTotal():                                  5,
+		publishedBy("shop"):                                                   2,
+		publishedBy("mail"):                                                   3,
+		telemetry.PublishedBytes.Bus("widgets", "mail"):                       60,
+		telemetry.EndedJobs.Bus("refund", "expired", "web"):                   1,
+		telemetry.EndedJobs.Bus("refund", "expired", "worker"):                1,
 	}, counters)
 }
 
@@ -94,6 +95,7 @@ func TestEventsAreCountedForTokens(t *testing.T) {
 	r.CountFor(telemetry.EnqueuedEvents, 3, "alice--1")
 	r.CountFor(telemetry.EnqueuedEvents, 1, "bob--1 carol--1")
 	r.CountFor(telemetry.EnqueuedEvents, 1, "")
+	r.CountFor(telemetry.DroppedEvents, 6, "bob--1 carol--1")
 	r.CountFor(telemetry.RemovedEvents, 4, "alice--1")
 	assert.Contains(t, page(t, registry), "\nroutemaster_enqueued_events_total 7\n")
 	r.Flush(t.Context())
@@ -101,7 +103,8 @@ func TestEventsAreCountedForTokens(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 5, counters[telemetry.EnqueuedEvents.Bus("alice")])
 	assert.EqualValues(t, 4, counters[telemetry.RemovedEvents.Bus("alice")])
-	assert.Len(t, counters, 4)
+	assert.EqualValues(t, 12, counters[telemetry.DroppedEvents.BusTotal()])
+	assert.Len(t, counters, 7)
 	assert.NotContains(t, fmt.Sprint(counters), "--1", "tokens are secret")
 }
 

@@ -13,10 +13,7 @@ import (
 
 // codecVersion is the first byte of a packed slot. The rest is deflated: varints, and names with
 // their lengths before them.
-const codecVersion = 4
-
-// typelessVersion begins slots without job types and machines, which are read, too.
-const typelessVersion = 3
+const codecVersion = 5
 
 // maxUnpacked bounds the size of an unpacked slot in bytes: nothing larger is packed.
 const maxUnpacked = 8 << 20
@@ -53,9 +50,7 @@ func deflate(text []byte) []byte {
 
 func appendSlot(b []byte, s overview.Slot) []byte {
 	b = appendNumbers(b, s.At.UnixMilli(), s.Events, s.Unreadable, s.Scrubbed)
-	b = appendNumbers(b, s.Used, s.Waiting, s.Dead, s.Busy, s.Threads, s.AllSubscribers, s.AllTopics, s.Names)
-	g := s.Grown
-	b = appendNumbers(b, g.Began, g.Sent, g.Succeeded, g.Failed, g.Dropped, g.Events)
+	b = appendNumbers(b, s.Used, s.Waiting, s.Dead, s.Busy, s.Threads, s.AllSubscribers, s.AllTopics)
 	b = appendTotals(b, s.Bus)
 	b = appendNumbers(b, int64(len(s.Subscribers)), int64(len(s.Topics)))
 	for _, sub := range s.Subscribers {
@@ -91,7 +86,7 @@ func appendTotals(b []byte, t overview.Totals) []byte {
 
 // unpack reads a packed slot. It fails with errSlot.
 func unpack(packed string) (overview.Slot, error) {
-	if packed == "" || packed[0] != codecVersion && packed[0] != typelessVersion {
+	if packed == "" || packed[0] != codecVersion {
 		return overview.Slot{}, errSlot
 	}
 	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader([]byte(packed[1:]))), maxUnpacked))
@@ -102,9 +97,7 @@ func unpack(packed string) (overview.Slot, error) {
 	s := overview.Slot{
 		At: time.UnixMilli(u.number()), Events: u.number(), Unreadable: u.number(), Scrubbed: u.number(),
 		Used: u.number(), Waiting: u.number(), Dead: u.number(), Busy: u.number(), Threads: u.number(),
-		AllSubscribers: u.number(), AllTopics: u.number(), Names: u.number(),
-		Grown: overview.Growth{Began: u.number(), Sent: u.number(), Counts: u.counts(), Events: u.number()},
-		Bus:   u.totals(),
+		AllSubscribers: u.number(), AllTopics: u.number(), Bus: u.totals(),
 	}
 	subscribers, topics := u.number(), u.number()
 	for range subscribers {
@@ -119,9 +112,7 @@ func unpack(packed string) (overview.Slot, error) {
 		}
 		s.Topics = append(s.Topics, overview.TopicEvents{Name: u.name(), Events: u.number()})
 	}
-	if packed[0] != typelessVersion {
-		s.JobTypes, s.Machines = u.services()
-	}
+	s.JobTypes, s.Machines = u.services()
 	if u.failed || len(u.text) > 0 {
 		return overview.Slot{}, errSlot
 	}

@@ -15,6 +15,12 @@ import (
 var (
 	unreadable = telemetry.UnreadableEvents.Bus()
 	scrubbed   = telemetry.ScrubbedWorkers.Bus()
+
+	everPublished    = telemetry.PublishedEvents.BusTotal()
+	everAcknowledged = telemetry.DeliveredEvents.BusTotal(telemetry.Success)
+	everSucceeded    = telemetry.Deliveries.BusTotal(telemetry.Success)
+	everFailed       = telemetry.Deliveries.BusTotal(telemetry.Failure)
+	everDropped      = telemetry.DroppedEvents.BusTotal()
 )
 
 // errCounters is that the key of the counters is not of its type.
@@ -36,7 +42,7 @@ func (a *asked) update(s *draft) {
 	if a.packed != nil && a.timed == s.timed && slices.Equal(a.names, names) {
 		return
 	}
-	counters := []bus.Counter{unreadable, scrubbed}
+	counters := []bus.Counter{unreadable, scrubbed, everPublished, everAcknowledged, everSucceeded, everFailed, everDropped}
 	for _, name := range names {
 		counters = append(counters, dropped(name), deliveries(name, telemetry.Success), deliveries(name, telemetry.Failure))
 		if s.timed {
@@ -63,6 +69,9 @@ func (c *Collector) readCounters(ctx context.Context, s *draft) error {
 		return count
 	}
 	s.Unreadable, s.Scrubbed = next(), next()
+	s.Ever = overview.Ever{
+		Published: next(), Acknowledged: next(), Counts: overview.Counts{Succeeded: next(), Failed: next(), Dropped: next()},
+	}
 	for i := range s.Subscribers {
 		sub := &s.Subscribers[i]
 		sub.Counts = overview.Counts{Dropped: next(), Succeeded: next(), Failed: next()}

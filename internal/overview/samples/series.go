@@ -94,21 +94,6 @@ func (s *series) write(ctx context.Context, slot overview.Slot, size int) error 
 	return err
 }
 
-// latest reads the newest slot of the fast ring, if it is soon enough before now for rates; nil if
-// there is none.
-func (s *series) latest(ctx context.Context, now time.Time) (*overview.Slot, error) {
-	last := overview.Fast.Number(now)
-	slots, err := s.readRing(ctx, fastRing, overview.Fast, last-overview.MaxGap, last)
-	var found *overview.Slot
-	for i := range slots {
-		if at := slots[i].At; at.Before(now) && last-overview.Fast.Number(at) <= overview.MaxGap &&
-			(found == nil || at.After(found.At)) {
-			found = &slots[i]
-		}
-	}
-	return found, err
-}
-
 func ttl(over overview.Range) time.Duration { return 2 * time.Duration(over.Points) * over.Step }
 
 // WriteSlot writes a slot of any time, as workers write those of now, to benchmark with a history.
@@ -213,11 +198,13 @@ func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now
 type Recorder struct {
 	collector *Collector
 	series    *series
+	flush     func(context.Context)
 }
 
-// NewRecorder makes a recorder of the samples of a collector.
-func NewRecorder(c *Collector) *Recorder {
-	return &Recorder{c, newSeries(c.config.Stores.First().Partition())}
+// NewRecorder makes a recorder of the samples of a collector. Flush adds what this process has
+// counted to the counters, before each slot: else slots would have one flush more or less.
+func NewRecorder(c *Collector, flush func(context.Context)) *Recorder {
+	return &Recorder{c, newSeries(c.config.Stores.First().Partition()), flush}
 }
 
 // Tick writes a slot if it is this worker's turn, and removes the entries of processes that have
@@ -228,6 +215,7 @@ func (r *Recorder) Tick(ctx context.Context) error {
 		return err
 	}
 	forgotten := r.collector.processes.forget(ctx, now)
+	r.flush(ctx)
 	return cmp.Or(r.record(ctx, now), forgotten)
 }
 
@@ -237,16 +225,11 @@ func (r *Recorder) record(ctx context.Context, now time.Time) error {
 	if sample.Redis != "" || slices.ContainsFunc(overview.RecordedParts, sample.Lacks) {
 		return nil // a gap
 	}
-	before, err := r.series.latest(ctx, now)
-	if err != nil {
-		return err
-	}
 	limit, _, _ := r.collector.config.Memory.Marks(0)
 	if sample.Memory != nil {
 		limit = sample.Memory.Max
 	}
 	slot := overview.SlotOf(sample)
 	slot.At = now
-	slot.Follow(before)
 	return r.series.write(ctx, slot, slotSize(limit))
 }

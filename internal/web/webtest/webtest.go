@@ -97,7 +97,7 @@ func On(t testing.TB, all *store.Bus, adjust ...func(*web.Config)) *API {
 		f(&config)
 	}
 	a := &API{
-		Record: samples.NewRecorder(collector).Tick,
+		Record: samples.NewRecorder(collector, func(context.Context) {}).Tick,
 
 		Bus: all, T: t, Log: &bytes.Buffer{}, Clock: time.Now,
 		Authorize: func(r *http.Request, who string) { r.SetBasicAuth(who, "") },
