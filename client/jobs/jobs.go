@@ -218,11 +218,11 @@ type Fetched struct {
 // Fetch takes up to 100 jobs of a type whose services fetch them. It waits up to 30 s for the
 // first, and returns none if none came. The timeout of the HTTP client (30 s) has to be longer than
 // that. The request is not sent again.
-func (j *Jobs) Fetch(ctx context.Context, name string, max int, wait time.Duration) (fetched []Fetched, err error) {
+func (j *Jobs) Fetch(ctx context.Context, name string, limit int, wait time.Duration) (fetched []Fetched, err error) {
 	body := struct {
 		Max  int                     `json:"max"`
 		Wait subscriber.Milliseconds `json:"wait"`
-	}{max, subscriber.Milliseconds(wait.Milliseconds())}
+	}{limit, subscriber.Milliseconds(wait.Milliseconds())}
 	path := "/v1/jobs/" + url.PathEscape(name) + "/fetch"
 	err = j.call(ctx, client.Request{Operation: "fetch jobs of " + name, Method: http.MethodPost, Path: path, Body: body, NoRetry: true}, &fetched)
 	return fetched, err

@@ -23,7 +23,7 @@ type consoleLogin struct {
 func newConsoleCommand() *cobra.Command {
 	var bus busFlags
 	var login consoleLogin
-	var print bool
+	var printOnly bool
 	command := &cobra.Command{
 		Use:   "console",
 		Short: "open the console of a bus in a browser, logged in",
@@ -42,7 +42,7 @@ go nowhere else. If no browser can be started, as on a host without a desktop, t
 			if err != nil {
 				return err
 			}
-			if !print {
+			if !printOnly {
 				notice := cmd.ErrOrStderr()
 				fmt.Fprintf(notice, "Opening %s://%s%s in a browser.\n", link.Scheme, link.Host, link.EscapedPath())
 				browser.Stdout, browser.Stderr = notice, notice
@@ -59,7 +59,7 @@ go nowhere else. If no browser can be started, as on a host without a desktop, t
 	flags := command.Flags()
 	flags.BoolVar(&login.LookOnly, "look-only", false, "have the login change nothing, as for a screen on a wall")
 	flags.StringVar(&login.Person, "name", "", "who you are, for the log and the activity")
-	flags.BoolVar(&print, "print", false, "print the link, and open no browser")
+	flags.BoolVar(&printOnly, "print", false, "print the link, and open no browser")
 	return command
 }
 

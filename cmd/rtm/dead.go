@@ -14,13 +14,13 @@ import (
 )
 
 func newDeadCommand() *cobra.Command {
-	var bus busFlags
-	about := subscriberFlags{bus: &bus}
+	var to busFlags
+	about := subscriberFlags{bus: &to}
 	group := newGroup("dead", "look at events that could not be delivered, redeliver or discard them",
 		"  rtm dead list -b @production\n  rtm dead redeliver --all -b @production",
 		newDeadListCommand(&about), newDeadShowCommand(&about),
 		newDeadMoveCommand(&about, redelivering), newDeadMoveCommand(&about, discarding))
-	bus.add(group)
+	to.add(group)
 	about.add(group)
 	return group
 }

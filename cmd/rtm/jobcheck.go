@@ -58,10 +58,10 @@ func checkJobID(text string) error {
 	return nil
 }
 
-// jobIDs accepts min to max arguments that are jobs' ids.
-func jobIDs(min, max int) cobra.PositionalArgs {
+// jobIDs accepts atLeast to atMost arguments that are jobs' ids.
+func jobIDs(atLeast, atMost int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := arguments(min, max)(cmd, args); err != nil {
+		if err := arguments(atLeast, atMost)(cmd, args); err != nil {
 			return err
 		}
 		for _, id := range args {
@@ -73,10 +73,10 @@ func jobIDs(min, max int) cobra.PositionalArgs {
 	}
 }
 
-// jobTypeArgs accepts min to max arguments, the first of which are names of job types.
-func jobTypeArgs(min, max, names int) cobra.PositionalArgs {
+// jobTypeArgs accepts atLeast to atMost arguments, the first of which are names of job types.
+func jobTypeArgs(atLeast, atMost, names int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := arguments(min, max)(cmd, args); err != nil {
+		if err := arguments(atLeast, atMost)(cmd, args); err != nil {
 			return err
 		}
 		for i, name := range args {

@@ -16,15 +16,15 @@ import (
 	"routemaster/internal/bus"
 )
 
-func newJobTypeCommand(bus *busFlags) *cobra.Command {
+func newJobTypeCommand(to *busFlags) *cobra.Command {
 	return newGroup("type", "make, list, change, pause and remove the types of jobs",
 		"  rtm job type add invoice-shipments --strategy at_least_once --attempts 3 --concurrency 5 --pull -b @production\n"+
 			"  rtm job type list -b @production",
-		newJobTypeAddCommand(bus), newJobTypeListCommand(bus), newJobTypeShowCommand(bus), newJobTypeSetCommand(bus),
-		newJobTypePauseCommand(bus), newJobTypeResumeCommand(bus), newJobTypeDelCommand(bus))
+		newJobTypeAddCommand(to), newJobTypeListCommand(to), newJobTypeShowCommand(to), newJobTypeSetCommand(to),
+		newJobTypePauseCommand(to), newJobTypeResumeCommand(to), newJobTypeDelCommand(to))
 }
 
-func newJobTypeListCommand(bus *busFlags) *cobra.Command {
+func newJobTypeListCommand(to *busFlags) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "list",
@@ -41,7 +41,7 @@ use it (separated by commas, empty for all), and the next time of the schedule (
 tabs.`,
 		Example: "  rtm job type list -b @production\n  rtm job type list -b bus.example -t shop--1 --json",
 		Args:    arguments(0, 0),
-		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
+		RunE: to.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
 			types, err := j.Types(cmd.Context())
 			if err != nil {
 				return err
@@ -71,7 +71,7 @@ var typeCauses = map[string]string{
 	"not_due":        "all that are queued wait for their time",
 }
 
-func newJobTypeShowCommand(bus *busFlags) *cobra.Command {
+func newJobTypeShowCommand(to *busFlags) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:               "show NAME",
@@ -79,8 +79,8 @@ func newJobTypeShowCommand(bus *busFlags) *cobra.Command {
 		Long:              "Show a type of jobs, how many of its jobs have not ended, and why those are not in progress, or stay there.",
 		Example:           "  rtm job type show invoice-shipments -b @production",
 		Args:              jobTypeArgs(1, 1, 1),
-		ValidArgsFunction: bus.completeJobTypes,
-		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
+		ValidArgsFunction: to.completeJobTypes,
+		RunE: to.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 			t, err := j.Type(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -173,33 +173,33 @@ func sentTo(t jobs.TypeInfo) string {
 	return *t.URL
 }
 
-func newJobTypePauseCommand(bus *busFlags) *cobra.Command {
-	return newJobTypePausedCommand(bus, "pause", "have the jobs of a type wait, until rtm job type resume",
+func newJobTypePauseCommand(to *busFlags) *cobra.Command {
+	return newJobTypePausedCommand(to, "pause", "have the jobs of a type wait, until rtm job type resume",
 		`Have no more jobs of the type be taken. Those that are in progress go on, and jobs can be enqueued.`, true)
 }
 
-func newJobTypeResumeCommand(bus *busFlags) *cobra.Command {
-	return newJobTypePausedCommand(bus, "resume", "end a pause of a job type",
+func newJobTypeResumeCommand(to *busFlags) *cobra.Command {
+	return newJobTypePausedCommand(to, "resume", "end a pause of a job type",
 		`Have the jobs of the type be taken again.`, false)
 }
 
 // newJobTypePausedCommand makes the command that sets whether a type is paused.
-func newJobTypePausedCommand(bus *busFlags, name, short, long string, paused bool) *cobra.Command {
+func newJobTypePausedCommand(to *busFlags, name, short, long string, paused bool) *cobra.Command {
 	return &cobra.Command{
 		Use:               name + " NAME",
 		Short:             short,
 		Long:              long + " Only the client that made the type and root may do this.",
 		Example:           "  rtm job type " + name + " invoice-shipments -b @production",
 		Args:              jobTypeArgs(1, 1, 1),
-		ValidArgsFunction: bus.completeJobTypes,
-		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
+		ValidArgsFunction: to.completeJobTypes,
+		RunE: to.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 			_, err := j.ChangeType(cmd.Context(), args[0], map[string]any{"paused": paused})
 			return err
 		}),
 	}
 }
 
-func newJobTypeDelCommand(bus *busFlags) *cobra.Command {
+func newJobTypeDelCommand(to *busFlags) *cobra.Command {
 	var force bool
 	var asking consent
 	command := &cobra.Command{
@@ -210,8 +210,8 @@ ended are kept as long as before. Only the client that made the type and root ma
 how many jobs are cancelled, and on a terminal asks first.`,
 		Example:           "  rtm job type del invoice-shipments -b @production\n  rtm job type del invoice-shipments --force -b @production",
 		Args:              jobTypeArgs(1, 1, 1),
-		ValidArgsFunction: bus.completeJobTypes,
-		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
+		ValidArgsFunction: to.completeJobTypes,
+		RunE: to.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 			if force {
 				of, err := j.Type(cmd.Context(), args[0])
 				if err != nil {

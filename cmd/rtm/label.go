@@ -37,14 +37,14 @@ func (b *busFlags) runLabels(do labelAction) func(*cobra.Command, []string) erro
 	})
 }
 
-// labelArgs accepts a machine and min to max further arguments, the first of which are names of
-// labels.
-func labelArgs(min, max, names int) cobra.PositionalArgs {
+// labelArgs accepts a machine and atLeast to atMost further arguments, the first of which are names
+// of labels.
+func labelArgs(atLeast, atMost, names int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if max >= 0 {
-			max++
+		if atMost >= 0 {
+			atMost++
 		}
-		if err := machineArgs(1+min, max)(cmd, args); err != nil {
+		if err := machineArgs(1+atLeast, atMost)(cmd, args); err != nil {
 			return err
 		}
 		for i, name := range args[1:] {

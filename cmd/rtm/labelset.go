@@ -59,8 +59,8 @@ func (f *metadataFlags) object(cmd *cobra.Command, args []string) (object intern
 type metadataChange func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error)
 
 // change runs a change by the metadata of the command, and prints the state of the label then.
-func (f *metadataFlags) change(bus *busFlags, do metadataChange) func(*cobra.Command, []string) error {
-	return f.run(bus, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
+func (f *metadataFlags) change(to *busFlags, do metadataChange) func(*cobra.Command, []string) error {
+	return f.run(to, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
 		object, err := f.object(cmd, args[1:])
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ const metadataHelp = `VALUE is JSON, or else a string as it is: 7 is a number, a
 
 The state that the label has then is printed, when it has come to rest or --wait is over.`
 
-func newLabelAddCommand(bus *busFlags) *cobra.Command {
+func newLabelAddCommand(to *busFlags) *cobra.Command {
 	var f metadataFlags
 	command := &cobra.Command{
 		Use:   "add MACHINE LABEL [PATH=VALUE...]",
@@ -91,8 +91,8 @@ func newLabelAddCommand(bus *busFlags) *cobra.Command {
 		Example: "  rtm label add drip_feed user-7 plan=free -b @production\n" +
 			"  rtm label add drip_feed user-7 --data @user.json -b @production",
 		Args:              labelArgs(1, -1, 1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: f.change(bus, func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
+		ValidArgsFunction: to.completeMachines,
+		RunE: f.change(to, func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
 			return m.Create(cmd.Context(), name, object)
 		}),
 	}
@@ -100,7 +100,7 @@ func newLabelAddCommand(bus *busFlags) *cobra.Command {
 	return command
 }
 
-func newLabelSetCommand(bus *busFlags) *cobra.Command {
+func newLabelSetCommand(to *busFlags) *cobra.Command {
 	var f metadataFlags
 	var create bool
 	command := &cobra.Command{
@@ -111,8 +111,8 @@ func newLabelSetCommand(bus *busFlags) *cobra.Command {
 		Example: "  rtm label set drip_feed user-7 plan=pro address.city=null -b @production\n" +
 			"  jq .user event.json | rtm label set drip_feed user-7 --create --data - -b @production",
 		Args:              labelArgs(1, -1, 1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: f.change(bus, func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
+		ValidArgsFunction: to.completeMachines,
+		RunE: f.change(to, func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
 			if len(object) == 0 && !create {
 				return machines.Label{}, errNoChange
 			}

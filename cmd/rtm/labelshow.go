@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/top"
 )
 
-func newLabelShowCommand(bus *busFlags) *cobra.Command {
+func newLabelShowCommand(to *busFlags) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "show MACHINE LABEL",
@@ -29,8 +29,8 @@ and value separated by a tab. What depends on a feed is unknown: rtm label evalu
 bus moves labels, a line on stderr says so.`,
 		Example:           "  rtm label show drip_feed user-7 -b @production\n  rtm label show drip_feed user-7 --json -b @production",
 		Args:              labelArgs(1, 1, 1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		ValidArgsFunction: to.completeMachines,
+		RunE: to.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			status, err := machines.Of(c, args[0]).Label(cmd.Context(), args[1])
 			if err != nil {
 				return err
@@ -53,7 +53,7 @@ func sayThatNoneMoves(cmd *cobra.Command, c *client.Client, s machines.Status) {
 	}
 }
 
-func newLabelEvaluateCommand(bus *busFlags) *cobra.Command {
+func newLabelEvaluateCommand(to *busFlags) *cobra.Command {
 	var wait waitFlag
 	var dryRun, asJSON bool
 	command := &cobra.Command{
@@ -64,8 +64,8 @@ what would happen, and change nothing: the value of the condition and of its par
 asked.`,
 		Example:           "  rtm label evaluate drip_feed user-7 --dry-run -b @production\n  rtm label evaluate drip_feed user-7 -b @production",
 		Args:              labelArgs(1, 1, 1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: wait.run(bus, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
+		ValidArgsFunction: to.completeMachines,
+		RunE: wait.run(to, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
 			if !dryRun {
 				status, err := m.Evaluate(cmd.Context(), args[0])
 				if err != nil {

@@ -210,10 +210,10 @@ func showNext(next json.RawMessage) string {
 	return fmt.Sprintf("by %s: %s", by.Path, strings.Join(append(texts, "else "+by.Default), ", "))
 }
 
-// machineArgs accepts min to max arguments, the first of which names a machine.
-func machineArgs(min, max int) cobra.PositionalArgs {
+// machineArgs accepts atLeast to atMost arguments, the first of which names a machine.
+func machineArgs(atLeast, atMost int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := arguments(min, max)(cmd, args); err != nil || len(args) == 0 {
+		if err := arguments(atLeast, atMost)(cmd, args); err != nil || len(args) == 0 {
 			return err
 		}
 		if err := machines.Name(args[0]).Validate(); err != nil {

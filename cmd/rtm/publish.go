@@ -24,7 +24,7 @@ var eventWords = map[string]client.EventType{
 const eventWordsText = "created, updated, deleted or noop"
 
 func newPubCommand() *cobra.Command {
-	var bus busFlags
+	var to busFlags
 	var data, timestamp, file, key string
 	command := &cobra.Command{
 		Use:   "pub EVENT TOPIC URL",
@@ -58,12 +58,12 @@ files with the same lines in the same places within 24 hours, give the second on
 				return []string{"created", "updated", "deleted", "noop"}, cobra.ShellCompDirectiveNoFileComp
 			}
 			if file != "" {
-				return bus.completeTopics(0, 1)(cmd, args, start)
+				return to.completeTopics(0, 1)(cmd, args, start)
 			}
-			return bus.completeTopics(1, 2)(cmd, args, start)
+			return to.completeTopics(1, 2)(cmd, args, start)
 		},
 	}
-	publish := bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+	publish := to.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		event, err := readEvent(args, data, timestamp)
 		if err != nil {
 			return err
@@ -86,9 +86,9 @@ files with the same lines in the same places within 24 hours, give the second on
 		case data != "" || timestamp != "":
 			return usageError{errors.New("--data and --timestamp are for one event; in a file each line has its own")}
 		}
-		return loadFile(cmd, &bus, file, args, key)
+		return loadFile(cmd, &to, file, args, key)
 	}
-	bus.add(command)
+	to.add(command)
 	flags := command.Flags()
 	flags.StringVar(&data, "data", "", "the event's data, a `JSON` value")
 	flags.StringVar(&timestamp, "timestamp", "", "`TIME` of the event, in ms since the Unix epoch or in RFC 3339 (default: the time of receipt)")

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// arguments accepts min to max arguments; a max below 0 means no maximum.
-func arguments(min, max int) cobra.PositionalArgs {
+// arguments accepts atLeast to atMost arguments; an atMost below 0 means no maximum.
+func arguments(atLeast, atMost int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) >= min && (max < 0 || len(args) <= max) {
+		if len(args) >= atLeast && (atMost < 0 || len(args) <= atMost) {
 			return nil
 		}
 		return usageError{fmt.Errorf("got %d arguments; usage: %s", len(args), strings.TrimSuffix(cmd.UseLine(), " [flags]"))}

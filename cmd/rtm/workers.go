@@ -17,7 +17,7 @@ import (
 )
 
 func newWorkersCommand() *cobra.Command {
-	var bus busFlags
+	var to busFlags
 	var limit int
 	var asJSON bool
 	command := &cobra.Command{
@@ -41,7 +41,7 @@ its lane, or for the end of a pause that has none. --json prints an object, or w
 			case len(args) == 0 && cmd.Flags().Changed("limit"):
 				return usageError{errors.New("--limit needs a QUEUE")}
 			}
-			return bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return to.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 				if len(args) == 0 {
 					return showThreads(cmd, c, asJSON)
 				}
@@ -49,7 +49,7 @@ its lane, or for the end of a pause that has none. --json prints an object, or w
 			})(cmd, args)
 		},
 	}
-	bus.add(command)
+	to.add(command)
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	command.Flags().IntVar(&limit, "limit", workers.MaxNext, "with QUEUE, print `COUNT` jobs at most")
 	return command

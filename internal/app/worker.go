@@ -169,7 +169,7 @@ func newDeliverer(
 
 // newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
 // and through downstream, which denies no address, to the operator's.
-func newRunner(c Config, store *jobs.Bus, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *jobs.Runner {
+func newRunner(c Config, stores *jobs.Bus, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *jobs.Runner {
 	if c.JobThreads > 0 && c.DownstreamURL != "" && c.DownstreamAuth == "" {
 		log.Warn("DOWNSTREAM_WORKER_AUTH is not set: the service at DOWNSTREAM_URL cannot tell who calls it")
 	}
@@ -177,7 +177,7 @@ func newRunner(c Config, store *jobs.Bus, obs *observability, client, downstream
 		Client: client, Downstream: downstream,
 		DownstreamURL: c.DownstreamURL,
 		Password:      c.DownstreamAuth,
-		Confirm:       store.Confirm,
+		Confirm:       stores.Confirm,
 		Tracer:        obs.tracer,
 		Recorder:      obs.recorder,
 	}, log, c.clock.Now)

@@ -227,10 +227,10 @@ func (p period) json() string {
 }
 
 // integer reads an integer of a range, without a fraction or an exponent. It is 0 with an error.
-func integer(text string, min, max int) (int, error) {
+func integer(text string, atLeast, atMost int) (int, error) {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < min || n > max {
-		return 0, Invalidf("", "must be an integer from %d to %d, or null", min, max)
+	if err != nil || n < atLeast || n > atMost {
+		return 0, Invalidf("", "must be an integer from %d to %d, or null", atLeast, atMost)
 	}
 	return n, nil
 }

@@ -27,22 +27,22 @@ func (v *Visit) Tokens(name string) (some []client.Token, err error) {
 
 // NameOf is the public name of whom the API names by its token to root and to itself, to others by
 // that name.
-func (v *Visit) NameOf(client string) (string, error) {
+func (v *Visit) NameOf(shown string) (string, error) {
 	switch {
-	case client == "":
+	case shown == "":
 		return "", nil
-	case v.IsOwn(client):
+	case v.IsOwn(shown):
 		return v.Client, nil
 	case !v.Root:
-		return client, nil
+		return shown, nil
 	}
 	all, err := v.Bus.Tokens(v.Context())
 	for _, t := range all {
-		if t.Token == client {
+		if t.Token == shown {
 			return PublicName(t), err
 		}
 	}
-	return string(bus.LegacyClientName(bus.Token(client))), err
+	return string(bus.LegacyClientName(bus.Token(shown))), err
 }
 
 // PublicName is the name that everybody may see of a token's client.

@@ -172,7 +172,7 @@ func (b bounded) Write(text []byte) (int, error) {
 }
 
 // show answers with a template.
-func (s *server) show(w http.ResponseWriter, status int, template string, f shownPage) {
+func (s *server) show(w http.ResponseWriter, status int, name string, f shownPage) {
 	if depthOf(f.Page.Path) > maxDepth { // there is no page
 		http.Error(w, f.Problem.Detail, status)
 		return
@@ -184,7 +184,7 @@ func (s *server) show(w http.ResponseWriter, status int, template string, f show
 			buffers.Put(text)
 		}
 	}()
-	if err := s.templateOf(template, f.Page).Execute(bounded{text}, f); err != nil {
+	if err := s.templateOf(name, f.Page).Execute(bounded{text}, f); err != nil {
 		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
 		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
 		return

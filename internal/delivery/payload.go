@@ -39,7 +39,7 @@ func (p *payload) index(i int) int {
 // and in any case of one event. It takes over the slice. It leaves out events that cannot be read,
 // so that the others are delivered. It returns how many it left out, and the error of the first.
 // What it makes is also written to a writer, which does not fail.
-func newPayload(events []wire.PackedEvent, maxBytes int, copy io.Writer) (p payload, unreadable int, cause error) {
+func newPayload(events []wire.PackedEvent, maxBytes int, also io.Writer) (p payload, unreadable int, cause error) {
 	var json []byte
 	p.json = spaceFor(events)
 	p.events, p.length = events[:0], int64(len("[]"))
@@ -69,9 +69,9 @@ func newPayload(events []wire.PackedEvent, maxBytes int, copy io.Writer) (p payl
 			p.indexes = append(p.indexes, i)
 		}
 		p.taken++
-		_, _ = copy.Write(json)
+		_, _ = also.Write(json)
 	}
-	_, _ = copy.Write([]byte("]"))
+	_, _ = also.Write([]byte("]"))
 	if p.json != nil {
 		p.json = append(p.json, ']')
 	}

@@ -102,8 +102,8 @@ func (s *Scan) Read(ctx context.Context) error {
 			return err
 		}
 	}
-	for q, queue := range s.Queues {
-		if _, _, err := s.ReadInstant(ctx, q, queue.takeInstant); err != nil {
+	for q, contents := range s.Queues {
+		if _, _, err := s.ReadInstant(ctx, q, contents.takeInstant); err != nil {
 			return err
 		}
 	}
@@ -115,12 +115,12 @@ func (s *Scan) taker(key string) func(element, value string) {
 	if key == keys.BatchesIndex() {
 		return s.TakeIndexed
 	}
-	for q, queue := range s.Queues {
+	for q, contents := range s.Queues {
 		switch key {
 		case keys.JobsIndex(q):
-			return queue.takeListed
+			return contents.takeListed
 		case keys.Scheduled(q):
-			return queue.takeScheduled
+			return contents.takeScheduled
 		}
 	}
 	f, _ := FamilyOf(key)

@@ -148,8 +148,8 @@ func (in *Inspector) askFailed(ctx context.Context, pipe rdb.Commands, token bus
 func (in *Inspector) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
 	failed := make(map[bus.Token][]rdb.Reply[float64], len(heads))
 	err := in.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
-		for token, lanes := range heads {
-			failed[token] = in.askFailed(ctx, pipe, token, lanes)
+		for token, all := range heads {
+			failed[token] = in.askFailed(ctx, pipe, token, all)
 		}
 	})
 	blocked := make(map[bus.Token]int, len(failed))

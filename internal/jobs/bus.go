@@ -192,10 +192,10 @@ func (s *Bus) HasWorker(ctx context.Context, now time.Time) (bool, error) {
 	return active > 0, err
 }
 
-// Page returns up to max of all types, as [Bus.Types], from behind a cursor, which is empty for
+// Page returns up to limit of all types, as [Bus.Types], from behind a cursor, which is empty for
 // the newest. Next is the cursor of the next page, empty if there is none. It fails with
 // [bus.ErrUnavailable], or a [bus.Invalid] for a cursor that is none.
-func (s *Bus) Page(ctx context.Context, after string, max int) (page []Type, next string, err error) {
+func (s *Bus) Page(ctx context.Context, after string, limit int) (page []Type, next string, err error) {
 	last, err := parseCursor(after)
 	if err != nil {
 		return nil, "", err
@@ -205,9 +205,9 @@ func (s *Bus) Page(ctx context.Context, after string, max int) (page []Type, nex
 		return nil, "", err
 	}
 	page = slices.DeleteFunc(page, func(t Type) bool { return after != "" && CompareTypes(t, last) <= 0 })
-	if len(page) > max {
-		page = page[:max]
-		next = fmt.Sprintf("%d-%s", page[max-1].CreatedAt.UnixMicro(), page[max-1].Name)
+	if len(page) > limit {
+		page = page[:limit]
+		next = fmt.Sprintf("%d-%s", page[limit-1].CreatedAt.UnixMicro(), page[limit-1].Name)
 	}
 	return page, next, nil
 }

@@ -83,13 +83,13 @@ func (t *Type) validateLimits() error {
 	return nil
 }
 
-// refuseLimit refuses a number that is not 1 to max. Zero may be one that was left out.
-func refuseLimit(pointer string, n, max int, meaning string) error {
+// refuseLimit refuses a number that is not 1 to limit. Zero may be one that was left out.
+func refuseLimit(pointer string, n, limit int, meaning string) error {
 	required := ""
 	if n == 0 {
 		required = "is required, and "
 	}
-	return refuse(invalidParameter, pointer, "%smust be 1 to %d: %s", required, max, meaning)
+	return refuse(invalidParameter, pointer, "%smust be 1 to %d: %s", required, limit, meaning)
 }
 
 func (t *Type) validateTimes() error {

@@ -186,16 +186,16 @@ func (s *Store) Confirm(ctx context.Context, name TypeName, id ID, worker bus.Wo
 	return err
 }
 
-// Fetch takes up to max jobs of a type whose services fetch them, the oldest first: none, if there
-// is none to take. Their deadline begins. It returns also how many others it found that have
+// Fetch takes up to limit jobs of a type whose services fetch them, the oldest first: none, if
+// there is none to take. Their deadline begins. It returns also how many others it found that have
 // expired, and archived. It fails with [ErrUnknownType], [ErrNotPull] or
 // [bus.ErrUnavailable].
 func (s *Store) Fetch(
-	ctx context.Context, name TypeName, max int, now time.Time,
+	ctx context.Context, name TypeName, limit int, now time.Time,
 ) (list []Job, expired int, err error) {
 	// Replicas need not confirm it: jobs that are taken but not returned would wait for their
 	// deadline.
-	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now), string(s.client)).Change())
+	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), limit, micros(now), string(s.client)).Change())
 	if err != nil {
 		return nil, 0, err
 	}

@@ -117,8 +117,8 @@ func (m *Monitor) measureBus(snapshot inspect.BusSnapshot) (measures []vendors.M
 		add("subscriber.queue.batches", b.Batches, tag)
 		add("subscriber.queue.events", b.Events, tag)
 	}
-	for queue, jobs := range snapshot.Jobs {
-		tag := bus.Tag{Name: "queue", Value: string(queue)}
+	for name, jobs := range snapshot.Jobs {
+		tag := bus.Tag{Name: "queue", Value: string(name)}
 		add("jobs.count", jobs.Instant, tag, bus.Tag{Name: "status", Value: "instant"})
 		add("jobs.count", jobs.Scheduled, tag, bus.Tag{Name: "status", Value: "scheduled"})
 	}

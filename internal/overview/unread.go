@@ -16,9 +16,9 @@ func (s *Sampler) keep(f *Figures, now Sample) {
 		f.Unread = append(f.Unread, u)
 		f.Warnings = append(f.Warnings, fmt.Sprintf("The %s could not be read: %s.", u.Part, u.Why))
 	}
-	for part, copy := range kept {
+	for part, keep := range kept {
 		if now.Lacks(part) {
-			copy(f, s.last)
+			keep(f, s.last)
 		} else {
 			s.readAt[part] = now.At
 		}
@@ -60,14 +60,14 @@ var kept = map[string]func(f *Figures, last Figures){
 }
 
 // keepOf copies some figures of each subscriber.
-func (f *Figures) keepOf(last Figures, copy func(sub *Subscriber, was Subscriber)) {
+func (f *Figures) keepOf(last Figures, keep func(sub *Subscriber, was Subscriber)) {
 	was := make(map[string]Subscriber, len(last.Subscribers))
 	for _, sub := range last.Subscribers {
 		was[sub.Name] = sub
 	}
 	for i := range f.Subscribers {
 		if sub, ok := was[f.Subscribers[i].Name]; ok {
-			copy(&f.Subscribers[i], sub)
+			keep(&f.Subscribers[i], sub)
 		}
 	}
 }

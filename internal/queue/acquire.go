@@ -61,9 +61,9 @@ func TurnDeadline(now time.Time) int64 { return now.Add(turnTimeout).UnixMilli()
 // the worker already has pending, because a reply was lost, is taken again. It fails with
 // [bus.ErrUnavailable].
 func (q *Queue) Acquire(
-	ctx context.Context, queue bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time, full ...Full,
+	ctx context.Context, queue bus.Queue, worker bus.WorkerID, atLeast bus.Standing, now time.Time, full ...Full,
 ) (Taken, error) {
-	args := append(q.callArgs(ctx, queue, worker, now), q.acquireArgs(min, now, full)...)
+	args := append(q.callArgs(ctx, queue, worker, now), q.acquireArgs(atLeast, now, full)...)
 	reply, err := q.group.Run(ctx, q.scripts.acquire, args...).List()
 	if err != nil {
 		return Taken{}, rdb.Wrap("acquire job", err)
@@ -83,8 +83,8 @@ func (q *Queue) callArgs(ctx context.Context, queue bus.Queue, worker bus.Worker
 }
 
 // acquireArgs are what acquire of lua/lib/acquire.lua reads besides.
-func (q *Queue) acquireArgs(min bus.Standing, now time.Time, full []Full) []any {
-	args := []any{TurnDeadline(now), int(min), q.maxAhead, len(full)}
+func (q *Queue) acquireArgs(atLeast bus.Standing, now time.Time, full []Full) []any {
+	args := []any{TurnDeadline(now), int(atLeast), q.maxAhead, len(full)}
 	for _, f := range full {
 		args = append(args, string(f.Owner), f.Recheck.Milliseconds())
 	}

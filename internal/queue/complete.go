@@ -55,13 +55,13 @@ type Next struct {
 // that the first wakes, and that the second takes, is never seen by those who wait for a job. The
 // error is of the first, and then the second was of no effect.
 func (q *Queue) CompleteAndAcquire(
-	ctx context.Context, task *Task, r Result, min bus.Standing, now time.Time, full ...Full,
+	ctx context.Context, task *Task, r Result, atLeast bus.Standing, now time.Time, full ...Full,
 ) (owned bool, next Next, err error) {
 	script := q.scripts.completeAcquire
 	if !r.RetryAt.IsZero() {
 		script = q.scripts.retryAcquire
 	}
-	args := append(q.completeArgs(ctx, task, r, now), q.acquireArgs(min, now, full)...)
+	args := append(q.completeArgs(ctx, task, r, now), q.acquireArgs(atLeast, now, full)...)
 	reply, err := q.group.Run(ctx, script, args...).Value()
 	if err != nil {
 		return false, next, rdb.Wrap("complete job", err)
@@ -72,7 +72,7 @@ func (q *Queue) CompleteAndAcquire(
 	case string:
 		next.Err = errors.New("acquire job: " + reply)
 	default:
-		next.Taken, next.Err = q.Acquire(ctx, task.Queue, task.Worker, min, now, full...)
+		next.Taken, next.Err = q.Acquire(ctx, task.Queue, task.Worker, atLeast, now, full...)
 		return false, next, nil
 	}
 	return true, next, nil

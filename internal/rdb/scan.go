@@ -221,12 +221,12 @@ func ParsePlace(text string) (Scored, error) {
 	return Scored{member, float64(ms)}, nil
 }
 
-// MembersFrom reads members of a sorted set whose scores are at least min, in their order: limit of
-// them, after the first offset.
+// MembersFrom reads members of a sorted set whose scores are atLeast or more, in their order: limit
+// of them, after the first offset.
 func (p *Partition) MembersFrom(
-	ctx context.Context, key string, min float64, offset, limit int64,
+	ctx context.Context, key string, atLeast float64, offset, limit int64,
 ) ([]Scored, error) {
-	return p.MembersIn(ctx, key, ScoreRange{Min: min, Max: math.Inf(1), Offset: offset, Limit: limit})
+	return p.MembersIn(ctx, key, ScoreRange{Min: atLeast, Max: math.Inf(1), Offset: offset, Limit: limit})
 }
 
 // ScoreRange says which members of a sorted set are wanted: of those whose scores are from Min to

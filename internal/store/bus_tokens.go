@@ -101,9 +101,9 @@ func (s *Bus) RotateToken(ctx context.Context, old bus.Token) (token bus.Token, 
 }
 
 // TokenIn makes tokens until one is of the partition of a store.
-func (s *Bus) TokenIn(st *Store, make func() (bus.Token, error)) (token bus.Token, err error) {
-	for token, err = make(); err == nil && s.Of(token) != st; {
-		token, err = make()
+func (s *Bus) TokenIn(st *Store, draw func() (bus.Token, error)) (token bus.Token, err error) {
+	for token, err = draw(); err == nil && s.Of(token) != st; {
+		token, err = draw()
 	}
 	return token, err
 }

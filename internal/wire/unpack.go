@@ -58,18 +58,18 @@ func AppendEventJSON(dst []byte, packed PackedEvent) ([]byte, error) {
 	if err != nil {
 		return dst, fmt.Errorf("unpack event: %w", err)
 	}
-	json := dst
+	out := dst
 	for i, field := range eventFields {
 		value := values[i]
 		if len(value) == 0 || field.stored == "d" && value[0] == msgpcode.Nil {
 			continue
 		}
 		u.read(value)
-		if json, err = u.appendJSON(append(json, field.delivered...)); err != nil {
+		if out, err = u.appendJSON(append(out, field.delivered...)); err != nil {
 			return dst, fmt.Errorf("unpack event: %w", err)
 		}
 	}
-	return append(json, '}'), nil
+	return append(out, '}'), nil
 }
 
 // unpacker reads MessagePack. Unpackers are pooled: making one takes longer than unpacking an

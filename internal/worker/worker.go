@@ -78,8 +78,8 @@ func New(registries []*queue.Queue, config Config, log *slog.Logger, now func() 
 }
 
 // Busy is how many threads run a job of a queue. It may be called at any time.
-func (w *Worker) Busy(queue bus.Queue) int {
-	if busy := w.busy[queue]; busy != nil {
+func (w *Worker) Busy(name bus.Queue) int {
+	if busy := w.busy[name]; busy != nil {
 		return int(busy.Load())
 	}
 	return 0

@@ -146,8 +146,9 @@ func letters(n int64, length int) string {
 // subscriberToken is the token of the i-th subscriber to a bus of our own.
 func subscriberToken(i int) string { return fmt.Sprintf("subscriber-%d--token", i) }
 
-// subscribe subscribes the i-th subscriber to the topic of a run, with batches of up to max events.
-func (e *environment) subscribe(ctx context.Context, i int, r run, max int, timeout time.Duration) error {
+// subscribe subscribes the i-th subscriber to the topic of a run, with batches of up to limit
+// events.
+func (e *environment) subscribe(ctx context.Context, i int, r run, limit int, timeout time.Duration) error {
 	if i == len(e.subscribers) {
 		c, err := e.newClient(ctx, fmt.Sprintf("subscriber-%d", i), subscriberToken(i))
 		if err != nil {
@@ -156,6 +157,6 @@ func (e *environment) subscribe(ctx context.Context, i int, r run, max int, time
 		e.subscribers = append(e.subscribers, c)
 	}
 	return e.subscribers[i].Subscribe(ctx, client.Subscription{
-		Topics: []string{r.topic}, Callback: e.callback + r.path(i), UUID: "bench", Max: max, Timeout: &timeout,
+		Topics: []string{r.topic}, Callback: e.callback + r.path(i), UUID: "bench", Max: limit, Timeout: &timeout,
 	})
 }

@@ -21,13 +21,13 @@ const maxUnpacked = 8 << 20
 // errSlot is that a text is no packed slot.
 var errSlot = errors.New("not a slot of the series")
 
-// pack packs a slot in at most max bytes: it leaves out what does not fit. It returns nothing if
+// pack packs a slot in maxBytes: it leaves out what does not fit. It returns nothing if
 // not even the figures of the bus fit.
-func pack(s overview.Slot, max int) []byte {
+func pack(s overview.Slot, maxBytes int) []byte {
 	for {
 		text := appendSlot(nil, s)
 		packed := deflate(text)
-		fits := min(float64(max)/float64(len(packed)), maxUnpacked/float64(len(text)))
+		fits := min(float64(maxBytes)/float64(len(packed)), maxUnpacked/float64(len(text)))
 		if fits >= 1 {
 			return packed
 		}

@@ -158,9 +158,9 @@ func (s *scrape) readBus(ctx context.Context, send telemetry.Send) {
 		send(historyEvents, float64(h.Events), topic)
 		send(historyBytes, float64(h.Bytes), topic)
 	}
-	for queue, jobs := range now.Jobs {
-		send(jobsNow, float64(jobs.Instant), string(queue), "instant")
-		send(jobsNow, float64(jobs.Scheduled), string(queue), "scheduled")
+	for queue, counts := range now.Jobs {
+		send(jobsNow, float64(counts.Instant), string(queue), "instant")
+		send(jobsNow, float64(counts.Scheduled), string(queue), "scheduled")
 	}
 	send(jobsDue, float64(now.Due))
 	send(replaysRunning, float64(now.RunningReplays))

@@ -44,7 +44,7 @@ type Server struct {
 // redis-server, the second is skipped, but fails in CI. With the race detector it runs on one of
 // them: whatever engine answers, our own goroutines do the same, and the interpreter of the
 // embedded one would take most of the time. Without the detector every test runs on both.
-func Each(t *testing.T, test func(t *testing.T, server *Server)) {
+func Each(t *testing.T, test func(t *testing.T, redis *Server)) {
 	if clusters.isSecondRun() {
 		t.Run("redis-cluster", func(t *testing.T) { test(t, clusters.lend(t)) })
 		return

@@ -65,10 +65,10 @@ func NewWorker(all *store.Bus, now func() time.Time) *Worker {
 
 // Acquire is [queue.Queue.Acquire] in the first partition that has a job.
 func (w *Worker) Acquire(
-	ctx context.Context, name bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time,
+	ctx context.Context, name bus.Queue, worker bus.WorkerID, atLeast bus.Standing, now time.Time,
 ) (taken queue.Taken, err error) {
 	for _, q := range w.batches {
-		taken, err = q.Acquire(ctx, name, worker, min, now)
+		taken, err = q.Acquire(ctx, name, worker, atLeast, now)
 		if taken.Task != nil || err != nil {
 			break
 		}

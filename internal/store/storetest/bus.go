@@ -61,9 +61,9 @@ func NewBusOn(
 }
 
 // NewBusInFlight is [NewBus] for a number of batches of one subscriber that may be in flight.
-func NewBusInFlight(t testing.TB, server *rdbtest.Server, max int) *Bus {
+func NewBusInFlight(t testing.TB, server *rdbtest.Server, atMost int) *Bus {
 	b := NewBus(t, server)
-	b.Queue = NewQueue(b.Store, max)
+	b.Queue = NewQueue(b.Store, atMost)
 	require.NoError(t, b.Heartbeat(t.Context(), Start)) // which notes the number
 	return b
 }

@@ -74,9 +74,9 @@ type Next struct {
 
 // Acquire is [queue.Queue.Acquire]. The error is also of entries that were poisoned.
 func (b *Bus) Acquire(
-	ctx context.Context, q bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time,
+	ctx context.Context, q bus.Queue, worker bus.WorkerID, atLeast bus.Standing, now time.Time,
 ) (*Task, error) {
-	taken, err := b.Queue.Acquire(ctx, q, worker, min, now)
+	taken, err := b.Queue.Acquire(ctx, q, worker, atLeast, now)
 	return newTask(taken.Task), errors.Join(append(taken.Poisoned, err)...)
 }
 
@@ -87,9 +87,9 @@ func (b *Bus) CompleteAt(ctx context.Context, task *Task, r Result, now time.Tim
 
 // CompleteAndAcquire is [queue.Queue.CompleteAndAcquire].
 func (b *Bus) CompleteAndAcquire(
-	ctx context.Context, task *Task, r Result, min bus.Standing, now time.Time,
+	ctx context.Context, task *Task, r Result, atLeast bus.Standing, now time.Time,
 ) (owned bool, next Next, err error) {
-	owned, taken, err := b.Queue.CompleteAndAcquire(ctx, task.Task, r.of(task), min, now)
+	owned, taken, err := b.Queue.CompleteAndAcquire(ctx, task.Task, r.of(task), atLeast, now)
 	return owned, Next{newTask(taken.Task), errors.Join(append(taken.Poisoned, taken.Err)...)}, err
 }
 

@@ -23,8 +23,8 @@ type Places struct {
 }
 
 // NewPlaces makes places for requests that wait for what is named, as in errors.
-func NewPlaces(max int, what string) *Places {
-	return &Places{what: what, max: max, by: map[bus.ClientName]int{}}
+func NewPlaces(atMost int, what string) *Places {
+	return &Places{what: what, max: atMost, by: map[bus.ClientName]int{}}
 }
 
 // Take takes a place for a client, which must be left. The error is a [Problem].
