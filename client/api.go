@@ -112,7 +112,7 @@ type SubscriptionStatus struct {
 	Oldest time.Time
 }
 
-// status is a SubscriptionStatus on the wire. Times are ms.
+// status is a SubscriptionStatus on the wire. Timeout is in ms.
 type status struct {
 	Subscriber    string   `json:"subscriber"`
 	Name          string   `json:"name,omitempty"`
@@ -122,11 +122,11 @@ type status struct {
 	Timeout       int64    `json:"timeout"`
 	Topics        []string `json:"topics"`
 	Health        int      `json:"health_points"`
-	LastAttempted *int64   `json:"last_attempted_at"`
+	LastAttempted Time     `json:"last_attempted_at"`
 	Events        struct {
-		Sent   int64  `json:"sent"`
-		Queued int64  `json:"queued"`
-		Oldest *int64 `json:"oldest"`
+		Sent   int64 `json:"sent"`
+		Queued int64 `json:"queued"`
+		Oldest Time  `json:"oldest"`
 	} `json:"events"`
 }
 
@@ -138,8 +138,8 @@ func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
 	}
 	*s = SubscriptionStatus{
 		Subscriber: wire.Subscriber, Name: wire.Name, UUID: *cmp.Or(wire.UUID, new("")), Callback: wire.Callback, Max: wire.Max, Timeout: time.Duration(wire.Timeout) * time.Millisecond,
-		Topics: wire.Topics, Health: wire.Health, LastAttempted: fromMillis(wire.LastAttempted),
-		Sent: wire.Events.Sent, Queued: wire.Events.Queued, Oldest: fromMillis(wire.Events.Oldest),
+		Topics: wire.Topics, Health: wire.Health, LastAttempted: wire.LastAttempted.Time,
+		Sent: wire.Events.Sent, Queued: wire.Events.Queued, Oldest: wire.Events.Oldest.Time,
 	}
 	return nil
 }
@@ -148,27 +148,13 @@ func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
 func (s SubscriptionStatus) MarshalJSON() ([]byte, error) {
 	wire := status{
 		Subscriber: s.Subscriber, Name: s.Name, Callback: s.Callback, Max: s.Max, Timeout: s.Timeout.Milliseconds(),
-		Topics: append([]string{}, s.Topics...), Health: s.Health, LastAttempted: toMillis(s.LastAttempted),
+		Topics: append([]string{}, s.Topics...), Health: s.Health, LastAttempted: Time{s.LastAttempted},
 	}
 	if s.UUID != "" {
 		wire.UUID = &s.UUID
 	}
-	wire.Events.Sent, wire.Events.Queued, wire.Events.Oldest = s.Sent, s.Queued, toMillis(s.Oldest)
+	wire.Events.Sent, wire.Events.Queued, wire.Events.Oldest = s.Sent, s.Queued, Time{s.Oldest}
 	return marshal(wire)
-}
-
-func fromMillis(ms *int64) time.Time {
-	if ms == nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(*ms)
-}
-
-func toMillis(t time.Time) *int64 {
-	if t.IsZero() {
-		return nil
-	}
-	return new(t.UnixMilli())
 }
 
 // Page is a part of a list.

@@ -92,7 +92,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 type published struct {
 	Type      EventType       `json:"type"`
 	URL       string          `json:"url"`
-	Timestamp *int64          `json:"timestamp,omitempty"`
+	Timestamp Time            `json:"timestamp,omitzero"`
 	Data      json.RawMessage `json:"data,omitempty"`
 }
 
@@ -101,7 +101,7 @@ func (e Event) published() ([]byte, error) {
 	if !utf8.ValidString(e.URL) {
 		return nil, errors.New("the event's URL must be UTF-8")
 	}
-	text, err := marshal(published{Type: e.Type, URL: e.URL, Timestamp: toMillis(e.Timestamp), Data: e.Data})
+	text, err := marshal(published{Type: e.Type, URL: e.URL, Timestamp: Time{e.Timestamp}, Data: e.Data})
 	if err != nil || len(e.Data) == 0 {
 		return text, err
 	}

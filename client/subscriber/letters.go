@@ -178,7 +178,7 @@ func (s *Subscriber) moveAll(ctx context.Context, operation, path string, f Lett
 			Status *int   `json:"status,omitempty"`
 			Since  Time   `json:"since,omitzero"`
 			Before Time   `json:"before"`
-		}{true, f.Reason, f.status(), Time{f.Since}, Time{end}}
+		}{true, f.Reason, f.status(), Time{Time: f.Since}, Time{Time: end}}
 		for sum := (Moved{}); ; {
 			var moved Moved
 			err := s.call(ctx, operation, http.MethodPost, path, selection, &moved)

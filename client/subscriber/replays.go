@@ -59,7 +59,7 @@ func (s *Subscriber) StartReplay(ctx context.Context, topic string, of ReplayRan
 		Since Time   `json:"since,omitzero"`
 		To    int64  `json:"to,omitzero"`
 		Until Time   `json:"until,omitzero"`
-	}{topic, of.From, Time{of.Since}, of.To, Time{of.Until}}
+	}{topic, of.From, Time{Time: of.Since}, of.To, Time{Time: of.Until}}
 	_, err = s.client.Call(ctx, client.Request{
 		Operation: "start a replay", Method: http.MethodPost, Path: s.path + "/replays", Body: body, IdempotencyKey: rand.Text(),
 	}, &started)

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"routemaster/client"
@@ -32,26 +31,8 @@ func Of(c *client.Client, token string) *Subscriber {
 	return &Subscriber{c, "/subscribers/" + url.PathEscape(token)}
 }
 
-// Time is a time that the bus sends in ms since the Unix epoch. The zero time stands for none.
-type Time struct{ time.Time }
-
-// UnmarshalJSON reads ms since the Unix epoch, or null.
-func (t *Time) UnmarshalJSON(text []byte) error {
-	var ms *int64
-	err := json.Unmarshal(text, &ms)
-	if t.Time = (time.Time{}); ms != nil {
-		t.Time = time.UnixMilli(*ms)
-	}
-	return err
-}
-
-// MarshalJSON writes ms since the Unix epoch, or null.
-func (t Time) MarshalJSON() ([]byte, error) {
-	if t.IsZero() {
-		return []byte("null"), nil
-	}
-	return strconv.AppendInt(nil, t.UnixMilli(), 10), nil
-}
+// Time is a [client.Time].
+type Time = client.Time
 
 // Milliseconds is a duration as the bus sends it.
 type Milliseconds int64
@@ -216,7 +197,7 @@ func (s *Subscriber) Patch(ctx context.Context, fields map[string]any) error {
 func (s *Subscriber) Pause(ctx context.Context, until time.Time) error {
 	return s.call(ctx, "pause the subscriber", http.MethodPost, "/pause", struct {
 		Until Time `json:"until,omitzero"`
-	}{Time{until}}, nil)
+	}{Time{Time: until}}, nil)
 }
 
 // Resume ends a pause. It is no error if there is none.
