@@ -47,8 +47,8 @@ var plan = []room{
 	{"overview/samples", "bus clock overview machines rdb layout account store inspect telemetry jobs"},
 	{"ingest", "bus wire rdb store telemetry"},
 	{"machines/engine", "bus machines/condition machines machines/definition wire rdb layout queue account store outbound telemetry ingest"},
-	{"doctor", "bus machines wire rdb layout account store jobs machines/engine"}, // likewise
-	{"store/storetest", "bus wire rdb layout queue store inspect doctor"}, // its tests require what doctor examines
+	{"doctor", "bus machines wire rdb layout account store jobs machines/engine"},                 // likewise
+	{"store/storetest", "bus wire rdb layout queue store inspect doctor"},                         // its tests require what doctor examines
 	{"buscopy", "bus format wire rdb layout queue store overview/samples machines/engine doctor"}, // likewise
 	{"delivery", "bus signature wire queue store outbound telemetry"},
 	{"machines/machinestest", "bus machines machines/definition rdb layout queue outbound telemetry machines/engine doctor"},

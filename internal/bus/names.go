@@ -131,8 +131,8 @@ const BatchSeedLen = 16
 // one publish opens. The publish script numbers the batches in the last 4.
 func NewBatchSeed() string { return newUID(BatchSeedLen) }
 
-// NewPlan makes a random version of a subscriber's options, its plan.
-func NewPlan() string { return newUID(8) }
+// NewOptionsVersion makes a random version of a subscriber's options.
+func NewOptionsVersion() string { return newUID(8) }
 
 // newUID draws until the first character is no hyphen: commands would take such a UID for a flag.
 func newUID(chars int) string {

@@ -51,11 +51,11 @@ func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance
 	case attempt.Err != nil:
 		d.outcome = bus.OutcomeFailed
 		p.failed(d, s, attempt, now, chance)
-	case attempt.Status == http.StatusMultiStatus && s.plan.options.Partial:
+	case attempt.Status == http.StatusMultiStatus && s.compiled.options.Partial:
 		p.receive(d, s, attempt, now, chance)
 	default:
 		p.acknowledged(d, s, now)
-		if s.batch.Plan == nil {
+		if s.batch.Basis == nil {
 			d.Ahead = ahead(s.batch.Ahead, attempt.Duration)
 		}
 	}
@@ -66,12 +66,12 @@ func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance
 	return d
 }
 
-// result is what is noted of a batch in any case; nil if its subscriber has no plan.
+// result is what is noted of a batch in any case; nil if its subscriber has no options.
 func (s *slice) result() *store.SliceResult {
-	if s.batch.Plan == nil {
+	if s.batch.Basis == nil {
 		return nil
 	}
-	return &store.SliceResult{KeepTurn: s.plan.options.StrictOrder, UnusedPace: s.unusedPace()}
+	return &store.SliceResult{KeepTurn: s.compiled.options.StrictOrder, UnusedPace: s.unusedPace()}
 }
 
 // doubted decides about a slice that was lost with its connection, perhaps: no fault is known yet.
@@ -106,13 +106,13 @@ func (p Policy) acknowledged(d *decision, s *slice, now time.Time) {
 		return
 	}
 	d.goOn(s, now)
-	suspect := s.batch.Plan.Suspect
+	suspect := s.batch.Basis.Suspect
 	if suspect == 0 {
 		d.Slice.KeepTurn = true
 		return
 	}
 	// The rest of the suspects has the culprit, unless this was it, and was taken after all.
-	d.Slice.Findings = &store.Findings{Refusals: s.batch.Plan.Refusals, Suspect: max(suspect-s.taken, 0)}
+	d.Slice.Findings = &store.Findings{Refusals: s.batch.Basis.Refusals, Suspect: max(suspect-s.taken, 0)}
 	if d.Slice.Findings.Suspect == 0 {
 		d.Slice.Findings.Refusals = s.almostCondemned()
 	}
@@ -120,7 +120,7 @@ func (p Policy) acknowledged(d *decision, s *slice, now time.Time) {
 
 // almostCondemned is how many refusals a batch has of which the next one condemns it.
 func (s *slice) almostCondemned() int {
-	if letters := s.plan.options.DeadLetters; letters != nil {
+	if letters := s.compiled.options.DeadLetters; letters != nil {
 		return max(letters.Attempts-1, 0)
 	}
 	return 0
@@ -133,7 +133,7 @@ func (p Policy) failed(d *decision, s *slice, attempt outbound.Attempt, now time
 		d.Health = bus.MinHealth - bus.MaxHealth
 	}
 	p.wait(d, s, attempt, now, chance)
-	letters := s.plan.options.DeadLetters
+	letters := s.compiled.options.DeadLetters
 	switch {
 	case letters == nil || s.isTest():
 	case s.isTooOld(letters, now):
@@ -172,15 +172,15 @@ func (d *decision) refused(s *slice, letters *bus.DeadLetters, now time.Time) {
 	if final { // the endpoint works
 		reason, d.Health, d.Failure, d.ThrottledUntil = bus.DiedRefused, 0, 0, time.Time{}
 	}
-	plan, refusals := s.batch.Plan, s.batch.Plan.Refusals+1
-	if !final && plan.Suspect == 0 && (letters.Attempts == 0 || refusals < letters.Attempts) {
+	basis, refusals := s.batch.Basis, s.batch.Basis.Refusals+1
+	if !final && basis.Suspect == 0 && (letters.Attempts == 0 || refusals < letters.Attempts) {
 		d.Slice.Findings = &store.Findings{Refusals: refusals}
 		return
 	}
 	d.retryAt = now.Add(bisectInterval)
 	switch {
 	case len(s.events) > 1:
-		d.Slice.Findings = &store.Findings{Refusals: plan.Refusals, Suspect: s.taken}
+		d.Slice.Findings = &store.Findings{Refusals: basis.Refusals, Suspect: s.taken}
 	case s.isRest():
 		d.bury(s, reason)
 	default:
@@ -240,8 +240,8 @@ var errIncomplete = errors.New("is not complete")
 // reject has events die, each with its note. Without dead letters they are lost; but a gap notice
 // that is rejected was read.
 func (d *decision) reject(s *slice, rejected []wire.Rejection) {
-	if s.plan.options.DeadLetters == nil {
-		if !s.batch.Plan.Gap {
+	if s.compiled.options.DeadLetters == nil {
+		if !s.batch.Basis.Gap {
 			d.Slice.Lost = len(rejected)
 		}
 		return
@@ -289,7 +289,7 @@ func lettersOf(rejected []wire.Rejection) (all []rejections) {
 // retry keeps events of the slice in the batch, which the subscriber has named; all others leave
 // it. Named too often, they die, without a search for the one at fault.
 func (d *decision) retry(s *slice, retry []int, now time.Time) {
-	letters, refusals := s.plan.options.DeadLetters, s.batch.Plan.Refusals+1
+	letters, refusals := s.compiled.options.DeadLetters, s.batch.Basis.Refusals+1
 	d.Slice.Findings = &store.Findings{Refusals: refusals}
 	d.Slice.Removed = s.without(retry)
 	if letters != nil && d.outcome == bus.OutcomeFailed && s.isTooOld(letters, now) {

@@ -21,9 +21,9 @@ import (
 
 // queued is a batch of numbered events, as the store would have it, and what came of each.
 type queued struct {
-	t     *testing.T
-	plan  *plan
-	state store.Plan
+	t        *testing.T
+	compiled *compiledOptions
+	state    store.Basis
 	// left are the events in the batch.
 	left []int
 	// gone and dead are the events that left it: acknowledged or dropped, and dead.
@@ -37,7 +37,7 @@ type queued struct {
 }
 
 func newQueued(t *testing.T, events int, options bus.Options) *queued {
-	q := &queued{t: t, plan: &plan{options: options}, ids: map[string]string{}}
+	q := &queued{t: t, compiled: &compiledOptions{options: options}, ids: map[string]string{}}
 	for i := range events {
 		q.left = append(q.left, i+1)
 	}
@@ -54,8 +54,8 @@ func (q *queued) attempt(limit int, answer func(events []int) outbound.Attempt) 
 	}
 	q.state.Total, q.state.Count = len(q.left), count
 	state := q.state
-	batch := &store.Delivery{Batch: "AAAABBBBCCCCDDDDAAAB", Attempts: 2, Health: 100, CreatedAt: now.Add(-q.age), Plan: &state}
-	s := &slice{batch: batch, plan: q.plan, payload: payload{events: make([]wire.PackedEvent, count), taken: count}}
+	batch := &store.Delivery{Batch: "AAAABBBBCCCCDDDDAAAB", Attempts: 2, Health: 100, CreatedAt: now.Add(-q.age), Basis: &state}
+	s := &slice{batch: batch, compiled: q.compiled, payload: payload{events: make([]wire.PackedEvent, count), taken: count}}
 	s.sign(count, now)
 	sent := slices.Clone(q.left[:count])
 	content := fmt.Sprint(sent)
@@ -222,9 +222,9 @@ func TestWhatIsRefusedForGoodCostsNoHealth(t *testing.T) {
 func TestAgeEndsABatchWhateverFails(t *testing.T) {
 	for _, status := range []int{503, 400, 422} {
 		s := &slice{
-			batch:   &store.Delivery{Batch: "b", Attempts: 2, Health: 100, CreatedAt: now.Add(-time.Hour), Plan: &store.Plan{Total: 8, Count: 4}},
-			plan:    &plan{options: bus.Options{DeadLetters: &bus.DeadLetters{Age: time.Minute, Attempts: 100}}},
-			payload: payload{events: make([]wire.PackedEvent, 4), taken: 4},
+			batch:    &store.Delivery{Batch: "b", Attempts: 2, Health: 100, CreatedAt: now.Add(-time.Hour), Basis: &store.Basis{Total: 8, Count: 4}},
+			compiled: &compiledOptions{options: bus.Options{DeadLetters: &bus.DeadLetters{Age: time.Minute, Attempts: 100}}},
+			payload:  payload{events: make([]wire.PackedEvent, 4), taken: 4},
 		}
 		d := policy.decide(s, refuses(status, 1)([]int{1}), now, 0)
 		assert.True(t, d.retryAt.IsZero(), status)
@@ -373,7 +373,7 @@ func TestSlicesFollowAtOnceAndKeepTheirTurn(t *testing.T) {
 
 func TestUnusedPaceIsGivenBack(t *testing.T) {
 	options := bus.Options{MaxEventsPerMinute: 600, MaxRequestsPerMinute: 60, MaxBytes: 1024}
-	s := &slice{batch: &store.Delivery{Plan: &store.Plan{Total: 100, Count: 25}}, plan: &plan{options: options}, payload: payload{taken: 15}}
+	s := &slice{batch: &store.Delivery{Basis: &store.Basis{Total: 100, Count: 25}}, compiled: &compiledOptions{options: options}, payload: payload{taken: 15}}
 	assert.Equal(t, time.Second, s.unusedPace(), "25 events were counted as 2.5 s, 15 take 1.5 s")
 	s.taken = 5
 	assert.Equal(t, 1500*time.Millisecond, s.unusedPace(), "a request takes a second in any case")
@@ -402,11 +402,11 @@ func TestRangesOfASliceWithUnreadableEvents(t *testing.T) {
 func TestAnAttemptInDoubtDoesNotCount(t *testing.T) {
 	doubtful := outbound.Attempt{Err: errors.New("no answer"), Error: bus.ErrorTimeout, Reused: true, Doubtful: true}
 	old := &bus.DeadLetters{Age: time.Minute, Attempts: 1}
-	for name, of := range map[string]*store.Plan{"no options": nil, "options": {Total: 2, Count: 2}} {
-		batch := &store.Delivery{Attempts: 7, Health: 100, CreatedAt: now.Add(-time.Hour), Plan: of}
-		s := &slice{batch: batch, plan: noPlan, payload: payload{events: make([]wire.PackedEvent, 2), taken: 2}}
+	for name, of := range map[string]*store.Basis{"no options": nil, "options": {Total: 2, Count: 2}} {
+		batch := &store.Delivery{Attempts: 7, Health: 100, CreatedAt: now.Add(-time.Hour), Basis: of}
+		s := &slice{batch: batch, compiled: noOptions, payload: payload{events: make([]wire.PackedEvent, 2), taken: 2}}
 		if of != nil {
-			s.plan = &plan{options: bus.Options{DeadLetters: old}}
+			s.compiled = &compiledOptions{options: bus.Options{DeadLetters: old}}
 		}
 		d := policy.decide(s, doubtful, now, 0)
 		assert.Equal(t, now, d.retryAt, name)

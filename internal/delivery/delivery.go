@@ -46,7 +46,7 @@ type Deliverer struct {
 	client   *outbound.Client
 	local    map[string]func(context.Context, outbound.Request) outbound.Attempt
 	policy   Policy
-	plans    plans
+	options  optionsCache
 	recorder *attemptRecorder
 	observer observer
 	expired  *expiredLog
@@ -59,7 +59,7 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 		client:   config.Client,
 		local:    config.Local,
 		policy:   config.Policy,
-		plans:    plans{read: config.Options, keyring: config.Keyring, log: log},
+		options:  optionsCache{read: config.Options, keyring: config.Keyring, log: log},
 		recorder: newAttemptRecorder(config.AttemptsKept, config.Excerpt),
 		observer: observer{
 			recorder: config.Recorder, tracer: config.Tracer, reporter: config.Reporter, log: log, now: now,
@@ -69,20 +69,20 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 	}
 }
 
-// planRetryInterval is the pause until a batch comes up again whose plan could not be read.
-const planRetryInterval = time.Second
+// optionsRetryInterval is the pause until a batch comes up again whose options could not be read.
+const optionsRetryInterval = time.Second
 
 // Deliver posts a task's batch to its subscriber, or a slice of it. It is the handler of
 // [bus.JobBatch].
 func (d *Deliverer) Deliver(ctx context.Context, task *queue.Task) queue.Result {
 	batch := task.Payload.(*store.Delivery)
-	plan, err := d.plans.of(ctx, batch)
+	compiled, err := d.options.of(ctx, batch)
 	if err != nil {
-		d.observer.planUnknown(batch, err)
-		return queue.Result{RetryAt: d.now().Add(planRetryInterval)}
+		d.observer.optionsUnknown(batch, err)
+		return queue.Result{RetryAt: d.now().Add(optionsRetryInterval)}
 	}
 	start := d.now()
-	s := cut(batch, plan, start)
+	s := cut(batch, compiled, start)
 	d.observer.leftOut(batch, s.unreadable, s.cause)
 	if len(s.events) == 0 {
 		d.observer.dropped(batch)
@@ -99,8 +99,8 @@ func (d *Deliverer) Deliver(ctx context.Context, task *queue.Task) queue.Result 
 // post sends a slice, unless it cannot be signed: nothing unsigned takes the place of what is
 // signed.
 func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
-	if s.plan.sealed != nil {
-		return outbound.Attempt{Err: s.plan.sealed, Error: bus.ErrorSecrets}
+	if s.compiled.sealed != nil {
+		return outbound.Attempt{Err: s.compiled.sealed, Error: bus.ErrorSecrets}
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
 	telemetry.Propagate(ctx, header)

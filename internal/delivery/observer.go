@@ -41,8 +41,8 @@ func (o *observer) leftOut(batch *store.Delivery, unreadable int, cause error) {
 	}
 }
 
-// planUnknown records that a subscriber's options could not be read.
-func (o *observer) planUnknown(batch *store.Delivery, err error) {
+// optionsUnknown records that a subscriber's options could not be read.
+func (o *observer) optionsUnknown(batch *store.Delivery, err error) {
 	telemetry.Often(o.log, string(batch.Client)).LogAttrs(context.Background(), slog.LevelWarn, "cannot read a subscriber's options; its batch is tried again",
 		fieldsOf(batch, slog.Any("error", err))...)
 }
@@ -181,14 +181,14 @@ func (n observation) observeDeaths(ctx context.Context, d *decision) {
 		return
 	}
 	subscriber := string(n.batch.Client)
-	if f := d.Slice.Findings; f != nil && f.Suspect > 0 && n.batch.Plan.Suspect == 0 {
+	if f := d.Slice.Findings; f != nil && f.Suspect > 0 && n.batch.Basis.Suspect == 0 {
 		n.recorder.Count(telemetry.Bisections, 1, subscriber)
 	}
 	n.recorder.Count(telemetry.LostEvents, d.Slice.Lost, subscriber, string(bus.LostRejected))
 	for _, letter := range d.Slice.Letters {
 		events := letter.Events.Len()
 		if letter.Events == nil {
-			events = n.batch.Plan.Total - d.Slice.Removed.Len()
+			events = n.batch.Basis.Total - d.Slice.Removed.Len()
 		}
 		n.recorder.Count(telemetry.DeadLetterEvents, events, subscriber, string(letter.Reason))
 		n.often().LogAttrs(ctx, slog.LevelWarn, "gave up on a batch", fieldsOf(n.batch,

@@ -63,7 +63,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 func TestATestEventIsNotCounted(t *testing.T) {
 	batch := &store.Delivery{Client: "alice", Attempts: 1}
 	for test, counted := range map[bool]string{true: " 0", false: " 1"} {
-		batch.Plan = &store.Plan{Test: test}
+		batch.Basis = &store.Basis{Test: test}
 		_, page := observeBatch(t, batch, outbound.Attempt{Connected: true})
 		assert.Contains(t, page, "routemaster_delivery_duration_seconds_count{status=\"success\"}"+counted)
 		assert.Contains(t, page, "routemaster_delivery_start_latency_seconds_count 0")

@@ -28,7 +28,7 @@ func answered(status int, retryAfter time.Duration) outbound.Attempt {
 // decide decides about an attempt to deliver all of a batch, of a number of events.
 func decide(batch *store.Delivery, events int, attempt outbound.Attempt, now time.Time, chance float64) queue.Result {
 	batch.Events = make([]wire.PackedEvent, events)
-	s := &slice{batch: batch, plan: noPlan, payload: payload{events: batch.Events, taken: events}}
+	s := &slice{batch: batch, compiled: noOptions, payload: payload{events: batch.Events, taken: events}}
 	return policy.decide(s, attempt, now, chance).result()
 }
 

@@ -25,7 +25,7 @@ func newAttemptRecorder(kept, excerpt int) *attemptRecorder {
 
 // wants reports whether an attempt of an outcome is recorded.
 func (r *attemptRecorder) wants(s *slice, outcome bus.Outcome) bool {
-	log := s.plan.options.LogAttempts
+	log := s.compiled.options.LogAttempts
 	switch {
 	case r.kept == 0:
 		return false
@@ -37,10 +37,10 @@ func (r *attemptRecorder) wants(s *slice, outcome bus.Outcome) bool {
 
 // keepBody is how much of the answer to a slice is kept, see [outbound.Request].
 func (r *attemptRecorder) keepBody(s *slice) func(status int) int {
-	if s.plan.options.Partial || s.isTest() {
+	if s.compiled.options.Partial || s.isTest() {
 		return func(status int) int {
 			switch {
-			case status == http.StatusMultiStatus && s.plan.options.Partial:
+			case status == http.StatusMultiStatus && s.compiled.options.Partial:
 				return wire.MaxReceipt
 			case s.isTest():
 				return r.excerpt
@@ -48,7 +48,7 @@ func (r *attemptRecorder) keepBody(s *slice) func(status int) int {
 			return r.keepFailure(status)
 		}
 	}
-	if r.kept == 0 || r.excerpt == 0 || s.plan.options.LogAttempts == bus.LogNone {
+	if r.kept == 0 || r.excerpt == 0 || s.compiled.options.LogAttempts == bus.LogNone {
 		return nil
 	}
 	return r.ofFailures
@@ -75,8 +75,8 @@ func (r *attemptRecorder) record(s *slice, attempt outbound.Attempt, d *decision
 	if s.signer != nil {
 		record.WebhookID = s.webhookID
 	}
-	if s.batch.Plan != nil {
-		record.Replay = s.batch.Plan.Replay
+	if s.batch.Basis != nil {
+		record.Replay = s.batch.Basis.Replay
 	}
 	if d.cause != nil {
 		record.Detail = bus.Reason(d.cause.Error())

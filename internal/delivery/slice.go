@@ -14,9 +14,9 @@ import (
 // slice is what one delivery carries of a batch: all of it, or its first events.
 type slice struct {
 	payload
-	batch *store.Delivery
-	plan  *plan
-	// webhookID stands for the content; empty if the subscriber has no plan.
+	batch    *store.Delivery
+	compiled *compiledOptions
+	// webhookID stands for the content; empty if the subscriber has no options.
 	webhookID string
 	signer    *signature.Signer
 	// unreadable is how many events cannot be read, cause why the first of them cannot.
@@ -25,14 +25,14 @@ type slice struct {
 }
 
 // cut makes the slice of a batch that is sent at a time. It takes over the batch's events.
-func cut(batch *store.Delivery, plan *plan, now time.Time) *slice {
-	s := &slice{batch: batch, plan: plan}
-	events, maxBytes := batch.Events, plan.options.MaxBytes
-	if batch.Plan == nil {
+func cut(batch *store.Delivery, compiled *compiledOptions, now time.Time) *slice {
+	s := &slice{batch: batch, compiled: compiled}
+	events, maxBytes := batch.Events, compiled.options.MaxBytes
+	if batch.Basis == nil {
 		s.payload, s.unreadable, s.cause = newPayload(events, maxBytes, io.Discard)
 		return s
 	}
-	events = events[:min(len(events), batch.Plan.Count)]
+	events = events[:min(len(events), batch.Basis.Count)]
 	if maxBytes == 0 { // it is known how many events are signed, before the first is read
 		s.sign(len(events), now)
 	}
@@ -46,22 +46,22 @@ func cut(batch *store.Delivery, plan *plan, now time.Time) *slice {
 
 // sign begins the signatures of a number of events.
 func (s *slice) sign(events int, now time.Time) {
-	p := s.batch.Plan
+	p := s.batch.Basis
 	s.webhookID = signature.ID(s.batch.Batch, p.Revision, events, p.Total)
 	if p.WebhookID != "" && events == p.Total {
 		s.webhookID = p.WebhookID
 	}
-	s.signer = signature.NewSigner(s.plan.secrets, s.webhookID, now)
+	s.signer = signature.NewSigner(s.compiled.secrets, s.webhookID, now)
 }
 
-// setHeader sets the headers of a subscriber with a plan.
+// setHeader sets the headers of a subscriber with options.
 func (s *slice) setHeader(header http.Header) {
-	if s.batch.Plan == nil {
+	if s.batch.Basis == nil {
 		return
 	}
 	// A structured field (RFC 8941, section 3.2): a dictionary.
 	value := fmt.Sprintf("batch=%q, attempt=%d", s.batch.Batch, s.batch.Attempts)
-	if replay := s.batch.Plan.Replay; replay != "" {
+	if replay := s.batch.Basis.Replay; replay != "" {
 		value += fmt.Sprintf(", replay=%q", replay)
 	}
 	if s.isTest() {
@@ -112,7 +112,7 @@ func (s *slice) ranges(some []int) store.Ranges {
 // unusedPace is for how long the next delivery would wait in vain, because fewer events are sent
 // than were counted when the batch was taken.
 func (s *slice) unusedPace() time.Duration {
-	o := s.plan.options
+	o := s.compiled.options
 	if s.isTest() || o.MaxEventsPerMinute == 0 {
 		return 0
 	}
@@ -123,7 +123,7 @@ func (s *slice) unusedPace() time.Duration {
 		}
 		return wait
 	}
-	return waits(s.batch.Plan.Count) - waits(s.taken)
+	return waits(s.batch.Basis.Count) - waits(s.taken)
 }
 
 // letter is a dead letter of events of the slice, given their indexes in the batch; of all that is

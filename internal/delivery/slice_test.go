@@ -18,17 +18,17 @@ import (
 // TestADeliverySaysWhatItIsOf cuts slices of a replayed batch, of a test event and of any other.
 func TestADeliverySaysWhatItIsOf(t *testing.T) {
 	event := wiretest.Pack(t, "widgets", `{"type":"noop","url":"https://x.example/"}`)
-	for want, plan := range map[string]*store.Plan{
+	for want, basis := range map[string]*store.Basis{
 		"": nil,
 		`batch="AAAABBBBCCCCDDDDEEEE", attempt=2`:                                {},
 		`batch="AAAABBBBCCCCDDDDEEEE", attempt=2, test`:                          {Test: true},
 		`batch="AAAABBBBCCCCDDDDEEEE", attempt=2, replay="BAAABBBBCCCCDDDDEEEE"`: {Replay: "BAAABBBBCCCCDDDDEEEE"},
 	} {
-		batch := &store.Delivery{Batch: "AAAABBBBCCCCDDDDEEEE", Attempts: 2, Events: []wire.PackedEvent{event}, Plan: plan}
-		if plan != nil {
-			plan.Total, plan.Count = 1, 1
+		batch := &store.Delivery{Batch: "AAAABBBBCCCCDDDDEEEE", Attempts: 2, Events: []wire.PackedEvent{event}, Basis: basis}
+		if basis != nil {
+			basis.Total, basis.Count = 1, 1
 		}
-		s, header := cut(batch, noPlan, time.Now()), http.Header{}
+		s, header := cut(batch, noOptions, time.Now()), http.Header{}
 		s.setHeader(header)
 		assert.Equal(t, want, header.Get("Routemaster-Delivery"))
 
@@ -37,11 +37,11 @@ func TestADeliverySaysWhatItIsOf(t *testing.T) {
 		assert.Empty(t, none, "no attempts are to be kept")
 		assert.Zero(t, kept)
 		packed, _ := newAttemptRecorder(1, 0).record(s, outbound.Attempt{}, d, time.Now())
-		if plan != nil {
+		if basis != nil {
 			record, err := wire.UnpackAttempt(string(packed))
 			require.NoError(t, err)
-			assert.Equal(t, plan.Replay, record.Replay)
-			assert.Equal(t, plan.Test, record.Test)
+			assert.Equal(t, basis.Replay, record.Replay)
+			assert.Equal(t, basis.Test, record.Test)
 			assert.Equal(t, d.retryAt, record.RetryAt)
 		}
 	}

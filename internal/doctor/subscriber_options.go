@@ -48,7 +48,7 @@ func findPlan(e *Examination, token string) {
 	if of == goesBy && of != "" {
 		return
 	}
-	plan := bus.NewPlan()
+	plan := bus.NewOptionsVersion()
 	e.Add(e.Full(options), "and "+e.Show(delivery)+" differ in the plan", "given another", []Check{
 		Is(e.Elements[options] != nil, "EXISTS", e.Full(options)),
 		Is(of, "HGET", e.Full(options), "plan"), Is(goesBy, "HGET", e.Full(delivery), "plan"),

@@ -40,14 +40,14 @@ type Delivery struct {
 	// Traceparents are of a few of the requests that the events came with, if
 	// [BatchOptions].Traceparents asks for them.
 	Traceparents []string
-	// Plan is what the batch of a subscriber with options needs besides, else nil.
-	Plan *Plan
+	// Basis is what the batch of a subscriber with options needs besides, else nil.
+	Basis *Basis
 	// Ahead is how many batches of the subscriber may be taken ahead: see [queue.AheadKind].
 	Ahead int
 }
 
 // IsTest reports whether the batch is a test event.
-func (d *Delivery) IsTest() bool { return d.Plan != nil && d.Plan.Test }
+func (d *Delivery) IsTest() bool { return d.Basis != nil && d.Basis.Test }
 
 // LaneStanding is part of [queue.Payload].
 func (d *Delivery) LaneStanding() bus.Standing { return d.Standing }
@@ -82,7 +82,7 @@ type DeliveryResult struct {
 	// Attempt, unless empty, is recorded: see [wire.PackAttempt]. The last AttemptsKept are kept.
 	Attempt      []byte
 	AttemptsKept int
-	// Slice, if given, is what becomes of the batch of a subscriber with a plan.
+	// Slice, if given, is what becomes of the batch of a subscriber with options.
 	Slice *SliceResult
 }
 
@@ -150,13 +150,13 @@ func (b *batches) isMigrating(ctx context.Context) bool {
 	return found > 0
 }
 
-// Result is part of [queue.Kind]: see lua/lib/deliveries.lua. A batch of a subscriber with a plan
+// Result is part of [queue.Kind]: see lua/lib/deliveries.lua. A batch of a subscriber with options
 // keeps its turn if it did not come to a delivery.
 func (b *batches) Result(p queue.Payload, detail any) []any {
 	d, r := p.(*Delivery), DeliveryResult{}
 	if detail != nil {
 		r = detail.(DeliveryResult)
-	} else if d.Plan != nil {
+	} else if d.Basis != nil {
 		r.Slice = &SliceResult{KeepTurn: true}
 	}
 	var throttledUntil int64
@@ -217,8 +217,8 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 		Ahead:      int(min(max(values[13].(int64), 0), queue.MaxAhead)), // it may have come from elsewhere
 	}
 	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(rdb.Text(values[0])))
-	if plan, ok := values[12].([]any); ok {
-		d.Plan = readPlan(plan)
+	if basis, ok := values[12].([]any); ok {
+		d.Basis = readBasis(basis)
 	}
 	if since := values[3].(int64); since > 0 {
 		d.RefusedSince = time.UnixMilli(since)

@@ -37,7 +37,7 @@ type MovedLetters struct {
 // is one atomic step: after an error it was done or not. It fails with [bus.ErrNotSubscribed] or
 // [bus.ErrUnavailable].
 func (l *Letters) Redeliver(ctx context.Context, token bus.Token, s LetterSelection) (MovedLetters, error) {
-	return l.move(ctx, "redeliver dead letters", scriptLetterRedeliver, token, s, bus.NewPlan())
+	return l.move(ctx, "redeliver dead letters", scriptLetterRedeliver, token, s, bus.NewOptionsVersion())
 }
 
 // Discard removes dead letters of a subscriber, oldest first, at most [MaxMovedLetters] or

@@ -106,7 +106,7 @@ func keyOf(n int) bus.EventType { return modelTypes[n%len(modelTypes)] }
 func (m *model) settleSome(rt *rapid.T) {
 	m.skipIfCalm(rt)
 	task := m.pick(rt)
-	if task.Delivery.Plan == nil {
+	if task.Delivery.Basis == nil {
 		m.acknowledged(rt, task)
 		return
 	}

@@ -265,7 +265,7 @@ func (m *model) failSome(rt *rapid.T) {
 		m.throttled[client] = max(m.throttled[client], m.ms+throttle)
 	}
 	client := m.clients[task.Delivery.Subscriber]
-	if _, was := m.strict[client]; was && task.Delivery.Plan != nil { // by the plan that was read
+	if _, was := m.strict[client]; was && task.Delivery.Basis != nil { // by the options that were read
 		result.Slice = &store.SliceResult{KeepTurn: rapid.Bool().Draw(rt, "keep the turn")}
 	}
 	require.True(rt, m.any(rt).Complete(task, result))

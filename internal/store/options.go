@@ -9,9 +9,9 @@ import (
 
 // OptionsRecord is what is stored of a subscriber's options.
 type OptionsRecord struct {
-	// Plan is their version, which changes with every change. It is empty if the subscriber has
+	// Version is theirs, which changes with every change. It is empty if the subscriber has
 	// none.
-	Plan    string
+	Version string
 	Options bus.Options
 	// Secrets are its signing secrets, as they are stored (JSON); empty if it has none.
 	Secrets string
@@ -33,5 +33,5 @@ func (s *Store) Options(ctx context.Context, token bus.Token) (OptionsRecord, er
 // ReadOptions reads the hash of the options of a subscriber; an empty one is all the defaults.
 func ReadOptions(stored map[string]string) OptionsRecord {
 	options, err := bus.ParseOptions(stored)
-	return OptionsRecord{Plan: stored["plan"], Options: options, Secrets: stored["secrets"], Unreadable: err}
+	return OptionsRecord{Version: stored["plan"], Options: options, Secrets: stored["secrets"], Unreadable: err}
 }

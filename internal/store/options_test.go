@@ -27,7 +27,7 @@ func TestOptionsAreRead(t *testing.T) {
 		require.NoError(t, err)
 		require.Error(t, record.Unreadable)
 		record.Unreadable = nil
-		assert.Equal(t, store.OptionsRecord{Plan: "abcdefgh", Secrets: "[1]", Options: bus.Options{Partial: true}}, record)
+		assert.Equal(t, store.OptionsRecord{Version: "abcdefgh", Secrets: "[1]", Options: bus.Options{Partial: true}}, record)
 
 		f.Redis.Del(ctx, "options:alice--1")
 		f.Redis.Set(ctx, "options:alice--1", "x", 0)
@@ -51,8 +51,8 @@ func TestOptionsAreChanged(t *testing.T) {
 		plan := func() string {
 			record, err := f.Options(ctx, storetest.Alice)
 			require.NoError(t, err)
-			assert.Equal(t, record.Plan, f.Redis.HGet(ctx, "delivery:alice--1", "plan").Val())
-			return record.Plan
+			assert.Equal(t, record.Version, f.Redis.HGet(ctx, "delivery:alice--1", "plan").Val())
+			return record.Version
 		}
 
 		f.patch(storetest.Alice, map[string]string{"partial": "true", "max_bytes": "4096"})
@@ -68,7 +68,7 @@ func TestOptionsAreChanged(t *testing.T) {
 		record, err := f.Options(ctx, storetest.Alice)
 		require.NoError(t, err)
 		assert.Equal(t, bus.Options{Partial: true, StrictOrder: true}, record.Options, "what is left out stays")
-		assert.Equal(t, map[string]string{"partial": "true", "strict_order": "true", "plan": record.Plan},
+		assert.Equal(t, map[string]string{"partial": "true", "strict_order": "true", "plan": record.Version},
 			f.Redis.HGetAll(ctx, "options:alice--1").Val())
 
 		f.patch(storetest.Alice, map[string]string{"partial": "", "strict_order": "", "max_bytes": ""})

@@ -156,7 +156,7 @@ func (c *copier) put(ctx context.Context, entries []HistoryEntry, lost int64) (p
 		leftSince = entries[0].ReceivedAt
 	}
 	args := []any{
-		string(c.ID), c.Next, next, lost, c.now.UnixMilli(), c.lanes.Version, bus.NewPlan(), string(bus.NewBatchID()), leftSince,
+		string(c.ID), c.Next, next, lost, c.now.UnixMilli(), c.lanes.Version, bus.NewOptionsVersion(), string(bus.NewBatchID()), leftSince,
 	}
 	for _, b := range cut(entries, c.lanes, c.maxEvents) {
 		args = append(append(args, string(bus.NewBatchID()), b.lane, len(b.events)), b.events...)

@@ -48,7 +48,7 @@ func TestAReplayWaitsForRoom(t *testing.T) {
 		})
 		b.MakeInstant(60_001)
 		task = b.Take("worker", 60_001)
-		assert.Equal(t, started.ID, task.Delivery.Plan.Replay)
+		assert.Equal(t, started.ID, task.Delivery.Basis.Replay)
 		assert.Equal(t, numbersUpTo(1501, 2000), storetest.Numbers(t, task))
 		b.Complete(task, storetest.Result{Slice: &store.SliceResult{Letters: []store.DeadLetter{{
 			ID: task.Delivery.Batch, Reason: bus.DiedRefused,

@@ -73,8 +73,8 @@ func (b *replayBench) deliver(id bus.ReplayID, batches int) (numbers []int) {
 			break
 		}
 		require.Equal(b.T, replayAlice, task.Delivery.Subscriber)
-		require.NotNil(b.T, task.Delivery.Plan)
-		assert.Equal(b.T, id, task.Delivery.Plan.Replay)
+		require.NotNil(b.T, task.Delivery.Basis)
+		assert.Equal(b.T, id, task.Delivery.Basis.Replay)
 		numbers = append(numbers, storetest.Numbers(b.T, task)...)
 		require.True(b.T, b.Complete(task, storetest.Done))
 	}

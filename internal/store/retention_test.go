@@ -165,7 +165,7 @@ func TestNoticesTakeTheRoomOfNoEvent(t *testing.T) {
 		ms := 0
 		refuse := func(task *storetest.Task) { // only notices are tried again before all are too old
 			retryAt := storetest.After(5_000_000)
-			if task.Delivery.Plan.Gap {
+			if task.Delivery.Basis.Gap {
 				retryAt = storetest.After(ms + 100)
 			}
 			f.Complete(task, storetest.Result{RetryAt: retryAt, Failure: bus.BatchFailure})
@@ -180,7 +180,7 @@ func TestNoticesTakeTheRoomOfNoEvent(t *testing.T) {
 				ms += 1000
 				f.MakeInstant(ms)
 				for task := f.Take("w1", ms); task != nil; task = f.Take("w1", ms) {
-					if task.Delivery.Plan.Gap {
+					if task.Delivery.Basis.Gap {
 						return task
 					}
 					refuse(task)
@@ -194,7 +194,7 @@ func TestNoticesTakeTheRoomOfNoEvent(t *testing.T) {
 		assert.Equal(t, store.DroppedBatches{Batches: 2, Events: 10}, f.dropExpired(ms))
 		for range 4 {
 			notice := takeNotice()
-			assert.Zero(t, notice.Delivery.Plan.Revision)
+			assert.Zero(t, notice.Delivery.Basis.Revision)
 			refuse(notice)
 			assert.Equal(t, store.DroppedBatches{}, f.dropExpired(ms), "nothing more was published")
 			assert.Equal(t, "21", queued())
@@ -206,7 +206,7 @@ func TestNoticesTakeTheRoomOfNoEvent(t *testing.T) {
 		assert.Equal(t, store.DroppedBatches{Batches: 1, Events: 5}, publish(31))
 		assert.Equal(t, "21", queued(), "added to the notice that was tried")
 		notice := takeNotice()
-		assert.Equal(t, 1, notice.Delivery.Plan.Revision, "its content is another")
+		assert.Equal(t, 1, notice.Delivery.Basis.Revision, "its content is another")
 		gap, _ := storetest.GapIn(t, notice)
 		assert.Equal(t, "15 events in 3 batches, 0 to 0: retention", gap)
 		publish(36)

@@ -114,7 +114,7 @@ func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signatu
 
 // put stores a subscriber's secrets in place of what they were before, or fails with errChanged.
 func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string) error {
-	change := s.store.redis.Change(ctx, scriptSecretsPut, string(token), before, after, bus.NewPlan())
+	change := s.store.redis.Change(ctx, scriptSecretsPut, string(token), before, after, bus.NewOptionsVersion())
 	switch {
 	case change.Err != nil:
 		return rdb.Wrap("change secrets", change.Err)

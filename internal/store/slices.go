@@ -11,8 +11,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Plan is what the delivery of a batch goes by if its subscriber has options.
-type Plan struct {
+// Basis is what the delivery of a batch goes by if its subscriber has options.
+type Basis struct {
 	// Version is that of the options: see [Store.Options].
 	Version string
 	// Total is the number of events in the batch, of which only the first may have been read.
@@ -35,11 +35,11 @@ type Plan struct {
 	Gap bool
 }
 
-// readPlan reads what slices().begin in lua/lib/slices.lua shows.
-func readPlan(values []any) *Plan {
+// readBasis reads what slices().begin in lua/lib/slices.lua shows.
+func readBasis(values []any) *Basis {
 	total, _ := values[1].(int64)
 	count, _ := values[2].(int64)
-	return &Plan{
+	return &Basis{
 		Version: rdb.Text(values[0]), Total: int(total), Count: int(count), Revision: int(rdb.Integer(rdb.Text(values[3]), 0)),
 		Refusals: int(rdb.Integer(rdb.Text(values[4]), 0)), Suspect: int(rdb.Integer(rdb.Text(values[5]), 0)),
 		Test: rdb.Text(values[6]) == "1", WebhookID: rdb.Text(values[7]), Replay: bus.ReplayID(rdb.Text(values[8])),
@@ -49,8 +49,8 @@ func readPlan(values []any) *Plan {
 
 // Total is the number of events in the batch.
 func (d *Delivery) Total() int {
-	if d.Plan != nil {
-		return d.Plan.Total
+	if d.Basis != nil {
+		return d.Basis.Total
 	}
 	return len(d.Events)
 }
@@ -59,7 +59,7 @@ func (d *Delivery) Total() int {
 // never counted.
 func (d *Delivery) Removed(r queue.Result) int {
 	switch {
-	case d.Plan != nil && (d.Plan.Test || d.Plan.Gap):
+	case d.Basis != nil && (d.Basis.Test || d.Basis.Gap):
 		return 0
 	case r.RetryAt.IsZero():
 		return d.Total()
@@ -75,7 +75,7 @@ type SliceResult struct {
 	// UnusedPace is for how long the next delivery waits in vain, since fewer events were sent than
 	// were taken.
 	UnusedPace time.Duration
-	// Findings, unless nil, are the batch's from now on: see [Plan].
+	// Findings, unless nil, are the batch's from now on: see [Basis].
 	Findings *Findings
 	// Removed are the events that leave the batch: acknowledged, rejected, or dead. They are not all
 	// of it.
@@ -86,7 +86,7 @@ type SliceResult struct {
 	Letters []DeadLetter
 }
 
-// Findings are what the refusals of a batch have shown: see [Plan].
+// Findings are what the refusals of a batch have shown: see [Basis].
 type Findings struct{ Refusals, Suspect int }
 
 // DeadLetter is events that died together.

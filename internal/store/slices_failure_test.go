@@ -37,13 +37,13 @@ func TestATestEventWhosePlanCannotBeReadStaysOne(t *testing.T) {
 		_, err := f.TestEvent(t.Context(), storetest.Alice, storetest.Start)
 		require.NoError(t, err)
 		task := f.Take("w1", 0)
-		require.True(t, task.Delivery.Plan.Test)
+		require.True(t, task.Delivery.Basis.Test)
 		_, err = f.Queue.Complete(t.Context(), task.Task, queue.Result{RetryAt: storetest.After(1000)}, storetest.After(1))
 		require.NoError(t, err)
 		f.MakeInstant(1000)
 		task = f.Take("w1", 1000)
-		require.NotNil(t, task.Delivery.Plan)
-		assert.True(t, task.Delivery.Plan.Test)
+		require.NotNil(t, task.Delivery.Basis)
+		assert.True(t, task.Delivery.Basis.Test)
 	})
 }
 
@@ -150,7 +150,7 @@ func TestSlicesLeaveOthersTheirTurn(t *testing.T) {
 		for task != nil {
 			order = append(order, task.Delivery.Subscriber)
 			result := storetest.Result{Delivered: len(task.Delivery.Events)}
-			if task.Delivery.Plan != nil {
+			if task.Delivery.Basis != nil {
 				require.Equal(t, storetest.Alice, task.Delivery.Subscriber)
 				if n := len(task.Delivery.Events); n < task.Delivery.Total() {
 					result.RetryAt = storetest.Start

@@ -61,7 +61,7 @@ func TestASliceLeavesItsBatch(t *testing.T) {
 		task := f.Take("w1", 2)
 		assert.Equal(t, numbersTo(1, 5), storetest.Numbers(t, task))
 		assert.Equal(t, 5, task.Delivery.Total())
-		assert.Equal(t, &store.Plan{Version: task.Delivery.Plan.Version, Total: 5, Count: 5}, task.Delivery.Plan)
+		assert.Equal(t, &store.Basis{Version: task.Delivery.Basis.Version, Total: 5, Count: 5}, task.Delivery.Basis)
 		id := task.Delivery.Batch
 
 		f.complete(task, storetest.Result{
@@ -74,7 +74,7 @@ func TestASliceLeavesItsBatch(t *testing.T) {
 		require.Equal(t, id, task.Delivery.Batch, "it has kept its turn")
 		assert.Equal(t, numbersTo(3, 5), storetest.Numbers(t, task))
 		assert.Equal(t, 2, task.Delivery.Attempts, "it never looks untried")
-		assert.Equal(t, 1, task.Delivery.Plan.Revision)
+		assert.Equal(t, 1, task.Delivery.Basis.Revision)
 
 		f.complete(task, storetest.Result{
 			RetryAt: storetest.After(9), Delivered: 2, Health: 1,
@@ -89,8 +89,8 @@ func TestASliceLeavesItsBatch(t *testing.T) {
 		f.MakeInstant(9)
 		task = f.Take("w1", 9)
 		assert.Equal(t, []int{4}, storetest.Numbers(t, task))
-		assert.Equal(t, 2, task.Delivery.Plan.Revision)
-		assert.Equal(t, 1, task.Delivery.Plan.Refusals)
+		assert.Equal(t, 2, task.Delivery.Basis.Revision)
+		assert.Equal(t, 1, task.Delivery.Basis.Refusals)
 		f.complete(task, storetest.Result{Delivered: 1}, 9)
 		assert.Zero(t, f.queued(storetest.Alice))
 		assert.Equal(t, "10", f.Redis.HGet(t.Context(), "delivery:"+string(storetest.Alice), "events_sent").Val())
@@ -160,26 +160,26 @@ func TestASliceIsNoLongerThanItCanBe(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newSliced(t, server, 100, map[string]string{"max_bytes": "2000"})
 		task := f.Take("w1", 0)
-		assert.Equal(t, 100, task.Delivery.Plan.Total)
-		assert.Equal(t, 50, task.Delivery.Plan.Count)
+		assert.Equal(t, 100, task.Delivery.Basis.Total)
+		assert.Equal(t, 50, task.Delivery.Basis.Count)
 		assert.Len(t, task.Delivery.Events, 50)
 		f.complete(task, storetest.Result{
 			RetryAt: storetest.After(1), Slice: &store.SliceResult{Findings: &store.Findings{Refusals: 2, Suspect: 81}},
 		}, 0)
 		f.MakeInstant(1)
 		task = f.Take("w1", 1)
-		assert.Equal(t, 41, task.Delivery.Plan.Count)
-		assert.Equal(t, 81, task.Delivery.Plan.Suspect)
+		assert.Equal(t, 41, task.Delivery.Basis.Count)
+		assert.Equal(t, 81, task.Delivery.Basis.Suspect)
 		f.complete(task, storetest.Result{
 			RetryAt: storetest.After(2), Slice: &store.SliceResult{Findings: &store.Findings{Suspect: 1}},
 		}, 1)
 		f.MakeInstant(2)
 		task = f.Take("w1", 2)
-		assert.Equal(t, 1, task.Delivery.Plan.Count)
-		assert.Equal(t, 1, task.Delivery.Plan.Suspect)
+		assert.Equal(t, 1, task.Delivery.Basis.Count)
+		assert.Equal(t, 1, task.Delivery.Basis.Suspect)
 		f.complete(task, storetest.Result{RetryAt: storetest.After(3), Slice: &store.SliceResult{Findings: &store.Findings{}}}, 2)
 		f.MakeInstant(3)
-		assert.Zero(t, f.Take("w1", 3).Delivery.Plan.Suspect)
+		assert.Zero(t, f.Take("w1", 3).Delivery.Basis.Suspect)
 	})
 }
 
@@ -255,7 +255,7 @@ func TestAttemptsAreRecorded(t *testing.T) {
 		for i := range 5 {
 			f.MakeInstant(i)
 			task := f.Take("w1", i)
-			require.Nil(t, task.Delivery.Plan)
+			require.Nil(t, task.Delivery.Basis)
 			f.complete(task, storetest.Result{
 				RetryAt: storetest.After(i), Failure: bus.BatchFailure, Attempt: []byte(fmt.Sprint(i)), AttemptsKept: 3,
 			}, i)
@@ -327,13 +327,13 @@ func TestATestEventPassesEverything(t *testing.T) {
 		task := f.Take("w1", 2)
 		require.NotNil(t, task)
 		assert.Equal(t, id, task.Delivery.Batch)
-		assert.True(t, task.Delivery.Plan.Test)
+		assert.True(t, task.Delivery.Basis.Test)
 		_, err = f.Scrub(ctx, storetest.After(2), bus.QueueMain) // its worker is dead
 		require.NoError(t, err)
 		task = f.Take("w2", 2)
 		require.NotNil(t, task)
 		assert.Equal(t, id, task.Delivery.Batch)
-		assert.True(t, task.Delivery.Plan.Test)
+		assert.True(t, task.Delivery.Basis.Test)
 		f.complete(task, storetest.Result{Attempt: []byte("x"), AttemptsKept: 1, Slice: &store.SliceResult{}}, 3)
 		after := f.Redis.HGetAll(ctx, "subscriber:alice--1").Val()
 		delete(before, "last_attempted_at")

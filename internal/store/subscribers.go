@@ -53,7 +53,7 @@ func (s *Store) subscriptionArgs(token bus.Token, sub bus.Subscription, withTopi
 	fields := subscriptionFields(sub)
 	args := []any{
 		string(token), now.UnixMilli(), bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(),
-		s.maxClientTopics, s.maxTopics, sub.Callback, bus.NewPlan(), len(fields) / 2, len(sub.Options), withTopics, anyway,
+		s.maxClientTopics, s.maxTopics, sub.Callback, bus.NewOptionsVersion(), len(fields) / 2, len(sub.Options), withTopics, anyway,
 	}
 	args = append(args, fields...)
 	for name, value := range sub.Options {

@@ -44,6 +44,6 @@ func QueueTestEvent(ctx context.Context, st *Store, token bus.Token, now time.Ti
 	}
 	batch := bus.NewBatchID()
 	change := st.Partition().Change(ctx, scriptTestEvent,
-		string(token), now.UnixMilli(), string(batch), bus.NewPlan(), string(events[0]))
+		string(token), now.UnixMilli(), string(batch), bus.NewOptionsVersion(), string(events[0]))
 	return batch, change.Refusal("queue test event", testEventRefusals)
 }

@@ -98,7 +98,7 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	const fields, options, withTopics, withFormer = 1, 1, true, true
 	args := []any{
 		string(fresh), c.Now().UnixMilli(), bus.DefaultMaxEvents, 0, math.MaxInt32, math.MaxInt32,
-		Callback, bus.NewPlan(), fields, options, withTopics, withFormer, "timeout", 0,
+		Callback, bus.NewOptionsVersion(), fields, options, withTopics, withFormer, "timeout", 0,
 		"strict_order", "true", // else older events of a label may come after later ones
 	}
 	for _, topic := range topics {

@@ -25,7 +25,7 @@ func TestTheSubscriptionFollowsTheDefinitions(t *testing.T) {
 		record, err := f.bus.Options(t.Context(), f.token(machines.DefaultPublisher))
 		require.NoError(t, err)
 		assert.True(t, record.Options.StrictOrder, "a batch that fails is not passed by later ones")
-		assert.NotEmpty(t, record.Plan)
+		assert.NotEmpty(t, record.Version)
 		require.NoError(t, f.apply(strings.ReplaceAll(hearing, "topic: parcels", "topic: more")))
 		assert.ElementsMatch(t, []string{"orders", "parcels", "more"}, f.subscribed(), "what is being replaced may be needed")
 		require.NoError(t, f.client.Tidy(t.Context()))

@@ -17,7 +17,7 @@ func GapIn(t testing.TB, task *Task) (told string, at int64) {
 	t.Helper()
 	require.NotNil(t, task)
 	require.Len(t, task.Delivery.Events, 1)
-	require.True(t, task.Delivery.Plan.Gap)
+	require.True(t, task.Delivery.Basis.Gap)
 	text, err := wire.AppendEventJSON(nil, task.Delivery.Events[0])
 	require.NoError(t, err)
 	var event struct {

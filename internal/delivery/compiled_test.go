@@ -18,13 +18,13 @@ import (
 func TestAPlanIsReadOnceForEachVersion(t *testing.T) {
 	var log bytes.Buffer
 	var fails error
-	reads, record := 0, store.OptionsRecord{Plan: "one", Options: bus.Options{MaxBytes: 2000}, Unreadable: errors.New("partial is damaged")}
-	p := plans{log: slog.New(slog.NewTextHandler(&log, nil)), read: func(context.Context, bus.Token) (store.OptionsRecord, error) {
+	reads, record := 0, store.OptionsRecord{Version: "one", Options: bus.Options{MaxBytes: 2000}, Unreadable: errors.New("partial is damaged")}
+	p := optionsCache{log: slog.New(slog.NewTextHandler(&log, nil)), read: func(context.Context, bus.Token) (store.OptionsRecord, error) {
 		reads++
 		return record, fails
 	}}
-	of := func(version string) *plan {
-		found, err := p.of(t.Context(), &store.Delivery{Subscriber: "alice--1", Plan: &store.Plan{Version: version}})
+	of := func(version string) *compiledOptions {
+		found, err := p.of(t.Context(), &store.Delivery{Subscriber: "alice--1", Basis: &store.Basis{Version: version}})
 		require.NoError(t, err)
 		return found
 	}
@@ -41,9 +41,9 @@ func TestAPlanIsReadOnceForEachVersion(t *testing.T) {
 	assert.Equal(t, 2, reads)
 
 	fails = bus.ErrUnavailable
-	_, err := p.of(t.Context(), &store.Delivery{Subscriber: "alice--1", Plan: &store.Plan{Version: "three"}})
+	_, err := p.of(t.Context(), &store.Delivery{Subscriber: "alice--1", Basis: &store.Basis{Version: "three"}})
 	require.ErrorIs(t, err, bus.ErrUnavailable)
 	found, err := p.of(t.Context(), &store.Delivery{Subscriber: "bob--2"})
 	require.NoError(t, err)
-	assert.Same(t, noPlan, found)
+	assert.Same(t, noOptions, found)
 }

@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// plan is what a subscriber's options mean for its deliveries.
-type plan struct {
+// compiledOptions are what a subscriber's options mean for its deliveries.
+type compiledOptions struct {
 	version string
 	options bus.Options
 	secrets []signature.Secret
@@ -19,34 +19,34 @@ type plan struct {
 	sealed error
 }
 
-// noPlan is that of subscribers without options.
-var noPlan = &plan{}
+// noOptions are those of subscribers without options.
+var noOptions = &compiledOptions{}
 
-// maxPlans is how many plans are kept in memory. Beyond that all are forgotten, and read again as
-// they are needed.
-const maxPlans = 10_000
+// maxCompiled is of how many subscribers options are kept in memory. Beyond that all are forgotten,
+// and read again as they are needed.
+const maxCompiled = 10_000
 
-// plans keeps the plans of subscribers by their version, which changes with every change: so a plan
-// that is kept is never out of date. It is safe for concurrent use.
-type plans struct {
+// optionsCache keeps the compiled options of subscribers by their version, which changes with every
+// change: so kept ones are never out of date. It is safe for concurrent use.
+type optionsCache struct {
 	read    func(context.Context, bus.Token) (store.OptionsRecord, error)
 	keyring signature.Keyring
 	log     *slog.Logger
 
 	mu    sync.Mutex
-	known map[bus.Token]*plan
+	known map[bus.Token]*compiledOptions
 }
 
-// of returns the plan for a batch. It asks Redis once for each version. It fails with
+// of returns the options for a batch. It asks Redis once for each version. It fails with
 // [bus.ErrUnavailable].
-func (p *plans) of(ctx context.Context, batch *store.Delivery) (*plan, error) {
-	if batch.Plan == nil {
-		return noPlan, nil
+func (p *optionsCache) of(ctx context.Context, batch *store.Delivery) (*compiledOptions, error) {
+	if batch.Basis == nil {
+		return noOptions, nil
 	}
 	p.mu.Lock()
 	known := p.known[batch.Subscriber]
 	p.mu.Unlock()
-	if known != nil && known.version == batch.Plan.Version {
+	if known != nil && known.version == batch.Basis.Version {
 		return known, nil
 	}
 	record, err := p.read(ctx, batch.Subscriber)
@@ -58,22 +58,22 @@ func (p *plans) of(ctx context.Context, batch *store.Delivery) (*plan, error) {
 			fieldsOf(batch, slog.Any("error", record.Unreadable))...)
 	}
 	// It may be newer than the batch's: then it holds for this delivery already. Without options and
-	// secrets, the version stands for an empty plan.
+	// secrets, the version stands for empty ones.
 	read := p.compile(record)
 	if read.version == "" {
-		read.version = batch.Plan.Version
+		read.version = batch.Basis.Version
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known == nil || len(p.known) >= maxPlans {
-		p.known = map[bus.Token]*plan{}
+	if p.known == nil || len(p.known) >= maxCompiled {
+		p.known = map[bus.Token]*compiledOptions{}
 	}
 	p.known[batch.Subscriber] = read
 	return read, nil
 }
 
-func (p *plans) compile(record store.OptionsRecord) *plan {
-	compiled := &plan{version: record.Plan, options: record.Options}
+func (p *optionsCache) compile(record store.OptionsRecord) *compiledOptions {
+	compiled := &compiledOptions{version: record.Version, options: record.Options}
 	list, err := signature.ParseList(record.Secrets)
 	if err == nil {
 		compiled.secrets, err = list.Open(p.keyring)
