@@ -26,44 +26,47 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Figures are how a bus is. Their JSON is that of GET /overview. What is not known is nil.
+// Figures are how a bus is. Their JSON is the body of GET /overview, whose description has the
+// comments of the fields. A nil is not known.
 type Figures struct {
+	// When the sample was taken.
 	At time.Time `json:"at"`
-	// Redis is why Redis could not be read, in words, and empty if it could; then the other figures
-	// are those of At, the last time it could be read, and RedisLostAt is since when it cannot.
-	Redis       string `json:"redis_error,omitempty"`
-	RedisLostAt Time   `json:"redis_lost_at,omitzero"`
-	// Seconds is the time between the two samples that rates are computed from, 0 if there is one.
-	Seconds float64 `json:"interval_seconds"`
-	// Published and Delivered are rates of the whole bus in events/s. Queued is a number of events.
+	// Why Redis could not be read; the other figures are then those of the last time it could.
+	Redis string `json:"redis_error,omitempty"`
+	// Since when it could not, in ms since the Unix epoch.
+	RedisLostAt Time `json:"redis_lost_at,omitzero"`
+	// Time between the samples that rates are computed from, 0 with one.
+	Seconds   float64  `json:"interval_seconds"`
 	Published *float64 `json:"published_per_second"`
 	Delivered *float64 `json:"delivered_per_second"`
 	Queued    int64    `json:"queued_events"`
-	// Dropped is the number of events dropped in the last minute.
-	Dropped *int64 `json:"dropped_events"`
-	// OldestAge is the age of the oldest queued event in seconds.
-	OldestAge *float64  `json:"oldest_event_age_seconds"`
-	Queues    []Queue   `json:"jobs"`
-	Due       *int64    `json:"jobs_due"`
-	JobTypes  []JobType `json:"job_types"`
-	Machines  []Machine `json:"machines"`
-	Memory    *Memory   `json:"redis_memory"`
-	// Clients are the [MaxClients] that have most in Redis, the largest first.
-	Clients []Client `json:"clients"`
-	// Processes are those that live. Threads and Busy are the sums of the workers among them.
+	// Events dropped in the last minute because Redis was about to be full.
+	Dropped   *int64   `json:"dropped_events"`
+	OldestAge *float64 `json:"oldest_event_age_seconds"`
+	Queues    []Queue  `json:"jobs"`
+	// Deliveries that are due now or soon.
+	Due      *int64    `json:"jobs_due"`
+	JobTypes []JobType `json:"job_types"`
+	Machines []Machine `json:"machines"`
+	Memory   *Memory   `json:"redis_memory"`
+	// The 20 clients that have most in Redis, the largest first. Of several nodes the figures are the
+	// sums.
+	Clients []Client `json:"clients" api:"maxItems=20"`
+	// The processes that live.
 	Processes []Process `json:"processes"`
-	Threads   int       `json:"worker_threads"`
-	Busy      int       `json:"worker_threads_busy"`
+	// Of all workers.
+	Threads int `json:"worker_threads"`
+	Busy    int `json:"worker_threads_busy"`
 
 	Subscribers []Subscriber `json:"subscribers"`
 	Topics      []Topic      `json:"topics"`
-	// Problems are what is wrong, worst first.
+	// What is wrong, worst first.
 	Problems []Problem `json:"problems"`
-	// Unread are the parts that could not be read. Of them, the figures are those of their ReadAt.
+	// Parts that could not be read. Of them, the figures are those of the last time they could.
 	Unread []Unread `json:"unread"`
-	// Warnings say the same, one sentence each.
+	// What could not be read, one sentence each.
 	Warnings []string `json:"warnings"`
-	// History is how many the history has room for; nil while there is none.
+	// How many the history has room for; null while there is none.
 	History *Coverage `json:"history"`
 }
 
@@ -81,16 +84,15 @@ func (c Coverage) Whole() bool { return c.Subscribers == c.AllSubscribers && c.T
 // JobType is a job type of [Figures].
 type JobType struct {
 	Name string `json:"job_type"`
-	// Queued is the number of jobs that wait, Waiting those of them that are due and held back by the
-	// limit or a pause.
-	Queued      int64 `json:"queued"`
+	// Jobs that wait.
+	Queued int64 `json:"queued"`
+	// Those that are due, and held back by the limit or a pause.
 	Waiting     int64 `json:"waiting"`
 	InProgress  int64 `json:"in_progress"`
 	Concurrency int64 `json:"concurrency"`
-	// OldestAge is the time since the oldest job was enqueued that is due and not in progress, in
-	// seconds; nil if there is none.
+	// Time since the oldest job was enqueued that is due and not in progress; null if there is none.
 	OldestAge *float64 `json:"oldest_age_seconds"`
-	// These are rates of the last minute, in jobs/s.
+	// In the last minute, as the next two.
 	Succeeded *float64 `json:"succeeded_per_second"`
 	Failed    *float64 `json:"failed_per_second"`
 	Expired   *float64 `json:"expired_per_second"`
@@ -102,15 +104,15 @@ type JobType struct {
 
 // Machine is a state machine of [Figures].
 type Machine struct {
-	Name string `json:"machine"`
-	// Labels is the number of labels, Errored that of those whose action is not tried again.
-	Labels  int64 `json:"labels"`
+	Name   string `json:"machine"`
+	Labels int64  `json:"labels"`
+	// Labels whose action is not tried again.
 	Errored int64 `json:"errored_labels"`
-	// Moves and Failed are rates of the last minute, by the second: labels that workers have moved,
-	// and webhooks and evaluations that failed.
-	Moves  *float64 `json:"moves_per_second"`
+	// Labels that workers have moved in the last minute.
+	Moves *float64 `json:"moves_per_second"`
+	// Webhooks and evaluations that failed in the last minute.
 	Failed *float64 `json:"failed_per_second"`
-	// Unpublished is the number of moves that are still to be published.
+	// Moves that are still to be published.
 	Unpublished int64 `json:"unpublished_moves"`
 
 	// Held is the least that Unpublished was in the last minute.
@@ -119,48 +121,46 @@ type Machine struct {
 
 // Topic is a topic of [Figures].
 type Topic struct {
-	Name      string `json:"topic"`
+	Name string `json:"topic"`
+	// The client's name; missing until it publishes.
 	Publisher string `json:"publisher,omitempty"`
-	// State is one of the states of a topic.
-	State State `json:"condition"`
-	// Rate is in events/s, Events is the number ever published.
-	Rate        *float64 `json:"published_per_second"`
-	Events      int64    `json:"events"`
-	Subscribers int      `json:"subscribers"`
+	// How it is, in a word.
+	State State    `json:"condition" api:"enum=unclaimed|nobody%20listens|quiet|ok"`
+	Rate  *float64 `json:"published_per_second"`
+	// Events ever published.
+	Events      int64 `json:"events"`
+	Subscribers int   `json:"subscribers"`
 }
 
 // Subscriber is a subscriber of [Figures].
 type Subscriber struct {
-	Name    string   `json:"subscriber"`
-	Topics  []string `json:"topics"`
-	Queued  int64    `json:"queued_events"`
-	Batches *int64   `json:"queued_batches"`
-	// OldestAge is the age of the oldest queued event in seconds.
+	// The client's name.
+	Name      string   `json:"subscriber"`
+	Topics    []string `json:"topics"`
+	Queued    int64    `json:"queued_events"`
+	Batches   *int64   `json:"queued_batches"`
 	OldestAge *float64 `json:"oldest_event_age_seconds"`
-	// State is how it is.
-	State State `json:"condition"`
-	// Hold is whether deliveries are held up now, and why: [Ready], [Paced], [Throttled], [Paused] or
-	// [Blocked]. HoldUntil is until when, if that is known.
-	Hold      string `json:"state"`
-	HoldUntil Time   `json:"held_until"`
-	// Rate is in acknowledged events/s, Sent is the number ever acknowledged.
-	Rate *float64 `json:"delivered_per_second"`
-	Sent int64    `json:"sent_events"`
-	// Failed is the share of failed deliveries in the last minute, from 0 to 1.
+	// How it is, in a word.
+	State State `json:"condition" api:"enum=gone|paused|stalled|failing|behind|flaky|idle|ok"`
+	// Whether deliveries are held up, and why.
+	Hold string `json:"state" api:"enum=ready|paced|throttled|paused|blocked"`
+	// Until when, in ms since the Unix epoch; null if that is not known.
+	HoldUntil Time     `json:"held_until"`
+	Rate      *float64 `json:"delivered_per_second"`
+	// Events ever acknowledged.
+	Sent int64 `json:"sent_events"`
+	// Share of failed deliveries in the last minute, from 0 to 1.
 	Failed *float64 `json:"failed_share"`
-	// Dropped is the number of events dropped in the last minute because Redis was about to be full.
+	// Events dropped in the last minute because Redis was about to be full.
 	Dropped *int64 `json:"dropped_events"`
-	// Dead is the number of events in dead letters.
-	Dead   *int64 `json:"dead_letter_events"`
-	Health int    `json:"health_points"`
-	// Trend is the change of the health in the last minute.
-	Trend int `json:"health_trend"`
-	// SinceAttempt is the time since the last attempt of a delivery, in seconds.
+	Dead    *int64 `json:"dead_letter_events"`
+	Health  int    `json:"health_points"`
+	// Change of the health in the last minute.
+	Trend        int      `json:"health_trend"`
 	SinceAttempt *float64 `json:"since_last_attempt_seconds"`
-	// Failure is what came of the last delivery if it failed, such as "503" or "timeout".
+	// What came of the last delivery, such as 503 or timeout, if none has succeeded since.
 	Failure string `json:"last_failure,omitempty"`
-
-	// Timeout is how long an event may wait for others in a batch, in seconds.
+	// How long an event may wait for others in a batch.
 	Timeout float64 `json:"timeout_seconds"`
 
 	// Throttled is whether deliveries wait because some have failed, whatever else holds them up.
@@ -228,16 +228,16 @@ const (
 
 // Problem is something that is wrong, in words.
 type Problem struct {
-	// Rule is which kind of problem it is, such as "no-worker"; docs/console.md lists them.
+	// Which kind of problem it is, such as no-worker.
 	Rule     string   `json:"rule"`
-	Severity Severity `json:"severity"`
-	// Title is a short sentence; Detail says with numbers what is wrong, and what the bus does about
-	// it by itself.
-	Title  string `json:"title"`
+	Severity Severity `json:"severity" api:"enum=critical|warning|note"`
+	// A short sentence.
+	Title string `json:"title"`
+	// What is wrong, with numbers, and what the bus does about it by itself.
 	Detail string `json:"detail"`
-	// Since is since when it is known to hold; zero if it is not known.
+	// Since when it is known to hold, in ms since the Unix epoch.
 	Since Time `json:"since"`
-	// Subscriber, Topic, JobType and Machine are what it is about, if that is one.
+	// The subscriber, topic, job type or machine that it is about, if it is about one.
 	Subscriber string `json:"subscriber,omitempty"`
 	Topic      string `json:"topic,omitempty"`
 	JobType    string `json:"job_type,omitempty"`

@@ -55,12 +55,12 @@ type Sample struct {
 
 // Unread is a part of a [Sample] that could not be read.
 type Unread struct {
-	// Part is one of those below, such as [PartTopics].
+	// What it is, such as topics; on a bus with partitions it may be one of them, such as
+	// partition 07.
 	Part string `json:"part"`
-	// Why is in words that everybody may see.
+	// In words that every client may see.
 	Why string `json:"reason"`
-	// ReadAt is when it was read last, which is what [Figures] show of it; zero if it never was, and
-	// in a sample.
+	// When it was read last, in ms since the Unix epoch; null if this process never could.
 	ReadAt Time `json:"read_at"`
 }
 
@@ -170,9 +170,11 @@ type MachineState struct {
 
 // Queue counts the jobs of a queue that are ready to run (instant), or not due yet (scheduled).
 type Queue struct {
-	Name      string `json:"queue"`
-	Instant   int64  `json:"instant"`
-	Scheduled int64  `json:"scheduled"`
+	Name string `json:"queue"`
+	// Jobs that are ready to run.
+	Instant int64 `json:"instant"`
+	// Jobs that are not due yet.
+	Scheduled int64 `json:"scheduled"`
 }
 
 // MaxClients is how many clients are shown with what they have in Redis.
@@ -181,14 +183,13 @@ const MaxClients = 20
 // Client says how many bytes of Redis a client takes, about.
 type Client struct {
 	Name string `json:"client"`
-	// Kept are its jobs, job types and labels, Limit is what these may take; nil if it is any number.
-	// Of several nodes they are the sums.
-	Kept  int64  `json:"kept_bytes"`
+	// About what its jobs, job types and labels take: its account.
+	Kept int64 `json:"kept_bytes"`
+	// What these may take; left out if it is any number.
 	Limit *int64 `json:"limit_bytes,omitempty"`
-	// Share is how much of its limit it keeps, on the node where that is most: 1 is full. It is 0 if
-	// there is no limit.
+	// How much of that they take, on the Redis where that is most: 1 is full. Left out if it is 0.
 	Share float64 `json:"limit_share,omitempty"`
-	// Queued is what waits to be delivered to it: see [bus.QueueSize].
+	// About what waits to be delivered to it takes.
 	Queued int64 `json:"queued_bytes"`
 }
 
@@ -196,39 +197,45 @@ type Client struct {
 type Memory struct {
 	Used int64 `json:"used_bytes"`
 	Max  int64 `json:"max_bytes"`
+	// Above it the oldest batches are dropped.
 	High int64 `json:"high_mark_bytes"`
-	Low  int64 `json:"low_mark_bytes"`
-	// Of several nodes, this is the memory of Node, which is the fullest of so many. Its address is
-	// for the operator only.
-	Node  string `json:"node,omitempty"`
-	Nodes int    `json:"nodes,omitempty"`
+	// Down to it.
+	Low int64 `json:"low_mark_bytes"`
+	// Of several nodes, the address of the one whose memory this is: the nearest to its high mark.
+	// For the operator only.
+	Node string `json:"node,omitempty"`
+	// How many nodes there are, if there are several.
+	Nodes int `json:"nodes,omitempty"`
 }
 
 // Process is a web or worker process that lives, as it says itself every few seconds.
 type Process struct {
-	// Kind is "web" or "worker".
-	Kind string `json:"kind"`
-	// Host and PID are for the operator only.
-	Host    string `json:"host,omitempty"`
+	Kind string `json:"kind" api:"enum=web|worker"`
+	// For the operator only.
+	Host string `json:"host,omitempty"`
+	// For the operator only.
 	PID     int    `json:"pid,omitempty"`
 	Version string `json:"version"`
-	// StartedAt and SeenAt are by the clock of the process, ms since the Unix epoch.
+	// By the clock of the process, in ms since the Unix epoch.
 	StartedAt Time `json:"started_at"`
-	SeenAt    Time `json:"seen_at"`
-	// Threads is how many deliveries a worker makes at once, Busy how many it makes now.
+	// By the clock of the process, in ms since the Unix epoch.
+	SeenAt Time `json:"seen_at"`
+	// How many deliveries a worker makes at once.
 	Threads int `json:"threads"`
-	Busy    int `json:"busy"`
-	// Others is how many threads it has for the housekeeping, jobs and labels.
+	// How many of these it makes now.
+	Busy int `json:"busy"`
+	// How many threads it has besides: for the housekeeping, jobs and labels.
 	Others int `json:"other_threads"`
-	// JobThreads and MachineThreads are how many of them run jobs of services and labels; nil where
-	// the process does not say, as web and older workers do not.
-	JobThreads     *int `json:"job_threads,omitempty"`
+	// How many of these run jobs of services. Only workers have it.
+	JobThreads *int `json:"job_threads,omitempty"`
+	// How many of these run labels of state machines. Only workers have it.
 	MachineThreads *int `json:"machine_threads,omitempty"`
-	// Ahead is how far its clock is ahead of Redis' in ms, as far as that is known.
+	// How far its clock is ahead of Redis'.
 	Ahead int64 `json:"clock_ahead_ms"`
-	// Refused is how many requests a second web has answered with 401 lately although they had
-	// credentials, Throttled how many with 429.
-	Refused   float64 `json:"refused_per_second,omitzero"`
+	// Requests a second that web answered with 401 lately although they had credentials; left out
+	// if 0.
+	Refused float64 `json:"refused_per_second,omitzero"`
+	// Requests a second that web answered with 429 lately; left out if 0.
 	Throttled float64 `json:"throttled_per_second,omitzero"`
 }
 

@@ -15,12 +15,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/activity"
 	"routemaster/internal/machines/condition"
+	"routemaster/internal/overview"
 	"routemaster/internal/web/rest"
 )
 
@@ -42,7 +44,7 @@ func TestOpenAPIIsFresh(t *testing.T) {
 // byHandPath has what no row of the table and no Go type says: the head, security, the delivery as
 // a webhook, three responses with headers of their own, and some schemas. Those of events,
 // receipts and of a subscription with its options are read by code without a type. The others have
-// a type, and are still to be taken from it: Overview, StateMachine, LabelList, HistoryEvents and
+// a type, and are still to be taken from it: StateMachine, LabelList, HistoryEvents and
 // its elements, and what makes or changes a job or a job type, where one type stands for two
 // schemas.
 const byHandPath = "testdata/openapi-by-hand.json"
@@ -359,6 +361,10 @@ func (g *generator) typeSchema(of reflect.Type, sent bool) object {
 		return nullable(g.typeSchema(of.Field(1).Type.Elem(), sent))
 	}
 	switch of {
+	case reflect.TypeFor[time.Time]():
+		return object{{"type", "string"}, {"format", "date-time"}}
+	case reflect.TypeFor[overview.Time]():
+		return object{{"type", []string{"integer", "null"}}}
 	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[jsontext.Value]():
 		return object{}
 	}
@@ -434,6 +440,9 @@ func (g *generator) addFields(of reflect.Type, sent bool, properties *object, re
 			kind = kind.Elem()
 		}
 		schema := g.typeSchema(kind, sent)
+		if strings.Contains(options, "omitzero") && kind == reflect.TypeFor[overview.Time]() {
+			schema.set("type", "integer")
+		}
 		constrain(&schema, tags)
 		if words := g.comment(of, field.Name); words != "" {
 			schema.set("description", words)
@@ -446,10 +455,11 @@ func (g *generator) addFields(of reflect.Type, sent bool, properties *object, re
 }
 
 // constrain adds what the tag of a field says: words of JSON Schema with their values, of which
-// those that begin with items. are about the elements of an array.
+// those that begin with items. are about the elements of an array. A space is %20.
 func constrain(schema *object, tags []string) {
 	for _, tag := range tags {
 		name, value, _ := strings.Cut(tag, "=")
+		value = strings.ReplaceAll(value, "%20", " ")
 		to := schema
 		if of, found := strings.CutPrefix(name, "items."); found {
 			items, _ := schema.get("items").(object)
@@ -598,5 +608,6 @@ var schemas = []struct {
 	{name: "LabelHistory", of: labelHistoryView{}},
 	{name: "Threads", of: threadsView{}},
 	{name: "QueuedJob", of: entryView{}},
+	{name: "Overview", of: overview.Figures{}},
 	{name: "Series", of: seriesView{}},
 }

@@ -21,7 +21,7 @@ func (a *API) overviewOperations() []operation {
 			summary: "Show how the bus is",
 			about: "All who ask share a sample, which is at most 3 s old, 4.5 on a bus with many subscribers and " +
 				"topics. The first that is taken has no rates unless the history has them.",
-			returns: returns(http.StatusOK, "The figures, the state of every subscriber and topic, and what is wrong.", schemaRef("Overview")),
+			returns: returns(http.StatusOK, "The figures, the state of every subscriber and topic, and what is wrong.", overview.Figures{}),
 		},
 		{
 			method: http.MethodGet, path: "/overview/series", handle: a.getSeries,
@@ -73,7 +73,7 @@ type seriesView struct {
 	Range       string  `json:"range" api:"enum=15m|6h|24h"`
 	StepSeconds float64 `json:"step_seconds"`
 	// When the last step ends, in ms since the Unix epoch; null if the history has nothing.
-	EndsAt overview.Time `json:"ends_at" api:"type=integer nullable"`
+	EndsAt overview.Time `json:"ends_at"`
 
 	Published column `json:"published_per_second,omitempty" api:"items.nullable"`
 	Delivered column `json:"delivered_per_second,omitempty" api:"items.nullable"`
