@@ -322,7 +322,7 @@ func (g *generator) problem(p problem) object {
 	case p.words != "":
 		g.responses.set(p.component, made)
 	default:
-		require.Contains(g.t, g.byHand.Components.Responses, p.component)
+		require.NotNil(g.t, g.byHand.Components.Responses[p.component], "%s has no response %s", byHandPath, p.component)
 	}
 	return ref("responses", p.component)
 }
@@ -331,7 +331,7 @@ func (g *generator) problem(p problem) object {
 func (g *generator) schema(of any, sent bool) object {
 	switch of := of.(type) {
 	case schemaRef:
-		require.Contains(g.t, g.byHand.Components.Schemas, string(of))
+		require.NotNil(g.t, g.byHand.Components.Schemas[string(of)], "%s has no schema %s", byHandPath, of)
 		return ref("schemas", string(of))
 	case listOf:
 		list := object{{"type", "array"}, {"items", g.schema(of.of, sent)}}
