@@ -27,7 +27,8 @@ const (
 )
 
 // shares says of which owners a thread of a pool may take a task now, so that none holds all
-// threads while its requests hang. It is policy, without I/O: decision 65 has the reasons.
+// threads while its requests hang. It is policy, without I/O: docs/decisions/queue.md has the
+// reasons.
 //
 //   - A first owner, as a subscriber, holds at most seven eighths of the threads that others leave
 //     it, and leaves one at least. In a pool of one, it holds that.
