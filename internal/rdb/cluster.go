@@ -40,7 +40,8 @@ type clusterNode struct {
 // is safe for concurrent use.
 //
 // The Redis library's own ClusterClient is not used, because it sends again what may have taken
-// effect, and WAIT to another node than the change that it is about: see decision 57.
+// effect, and WAIT to another node than the change that it is about: see
+// docs/decisions/redis-and-cluster.md.
 type clusterClient struct {
 	seeds   []string
 	connect func(address string) *redis.Client
