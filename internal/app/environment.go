@@ -19,7 +19,8 @@ import (
 )
 
 // environment reads variables. Each method reads one, or several that belong together, and returns
-// the fallback if there is none. An error is kept, the first one only.
+// the fallback if there is none. An error is kept, the first one only. No library reads them: none
+// says a variable's name, its value and the allowed ones in one line.
 type environment struct {
 	lookup func(name string) string
 	err    error

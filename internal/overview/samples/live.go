@@ -40,7 +40,8 @@ type Live struct {
 	watchedAt time.Time
 }
 
-// Bounds of the interval of samples. Within 10 s all pages show what happened: see decision 64.
+// Bounds of the interval of samples. Within 10 s all pages show what happened: see
+// docs/decisions/counters-and-figures.md.
 const (
 	minInterval = 2 * time.Second
 	maxInterval = 3500 * time.Millisecond
