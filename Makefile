@@ -94,7 +94,7 @@ fuzz: ## Look for inputs that break a fuzz target, of which make test runs the s
 	done
 
 .PHONY: shots
-shots: ## Write the pictures of the console for the README
+shots: ## Write the pictures of the console for its page
 	go test ./internal/console/browser -run '^TestShots$$' -count 1 -shots $(CURDIR)/docs
 
 # Packages that the race detector only slows down: they run in one goroutine at a time. The first is

@@ -18,12 +18,12 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-var shots = flag.String("shots", "", "a folder to write the pictures of the README to")
+var shots = flag.String("shots", "", "a folder to write the pictures of the page to")
 
-// maxShot is how many bytes a picture of the README may have.
+// maxShot is how many bytes a picture of the page may have.
 const maxShot = 150_000
 
-// TestShots writes the pictures of the README: the overview of a bus with trouble, as `make shots`
+// TestShots writes the pictures of the page: the overview of a bus with trouble, as `make shots`
 // asks for.
 func TestShots(t *testing.T) {
 	if *shots == "" {
