@@ -368,7 +368,7 @@ func TestSpans(t *testing.T) {
 }
 
 func TestTheConsolesPageListsTheRules(t *testing.T) {
-	page, err := os.ReadFile("../../docs/console.md")
+	page, err := os.ReadFile("../../docs/operating.md")
 	require.NoError(t, err)
 	for _, r := range rules {
 		assert.Regexp(t, "\\n\\|[^|]*`"+r.Name+"`[^|]*\\| "+string(r.Severity)+" \\|", string(page))

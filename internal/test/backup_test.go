@@ -30,10 +30,10 @@ type operator struct {
 // runBlock is a code block with a name, perhaps within a list.
 var runBlock = regexp.MustCompile("(?s)<!-- run: ([a-z-]+) -->\n *```sh\n(.*?)```")
 
-// newOperator reads the page on backups, and finds commands in a directory too.
+// newOperator reads the page on operating, and finds commands in a directory too.
 func newOperator(t *testing.T, bin string, variables ...string) *operator {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/backup.md")
+	page, err := os.ReadFile("../../docs/operating.md")
 	require.NoError(t, err)
 	o := &operator{t: t, home: t.TempDir(), blocks: map[string]string{}}
 	for _, block := range runBlock.FindAllStringSubmatch(string(page), -1) {
@@ -79,7 +79,7 @@ func endRestoringServer(t *testing.T, directory string) {
 	})
 }
 
-// TestBackups runs the commands of docs/backup.md on a bus, whose Redis keeps an append-only file.
+// TestBackups runs the commands of docs/operating.md on a bus whose Redis appends to a file.
 func TestBackups(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
