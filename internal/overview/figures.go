@@ -228,7 +228,7 @@ const (
 
 // Problem is something that is wrong, in words.
 type Problem struct {
-	// Rule is which kind of problem it is, such as "no-worker"; docs/operating.md lists them.
+	// Which kind of problem it is, such as no-worker: docs/operating.md lists them.
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity" api:"enum=critical|warning|note"`
 	// A short sentence.
