@@ -139,9 +139,11 @@ func findUnknownLane(e *Examination, token string, number int64, lane string) {
 }
 
 // blockedUntil is until when (ms) the first of a subscriber's lane may wait, and what shows that it
-// still is. One that failed may wait for its retry in the lane if the order is strict.
+// still is. One that failed may wait for its retry in the lane if the order is strict. In an
+// earlier release, which noted older, it waits for those of the lanes before.
 func blockedUntil(e *Examination, token string) (until float64, unchanged []Check) {
-	if e.Elements[keys.Options(bus.Token(token))]["strict_order"] == "true" {
+	options := e.Elements[keys.Options(bus.Token(token))]
+	if options["strict_order"] == "true" || options["older"] != "" {
 		return math.Inf(1), nil
 	}
 	delivery := keys.Delivery(bus.Token(token))

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -89,5 +90,11 @@ func TestALaneThatStandsForAReasonIsNotWoken(t *testing.T) {
 		require.NoError(t, f.Redis.Rename(t.Context(), "aside", subscriber).Err())
 		require.Equal(t, after(now+60_000), deadline())
 		look("it met something damaged, and comes up again a minute later")
+
+		f.SetOption(alice, "lanes", "2")
+		f.Redis.ZAdd(t.Context(), "jobs:scheduled:main", redis.Z{Score: float64(queue.TurnDeadline(after(now))), Member: job(head())})
+		require.Len(t, f.examine(false), 1)
+		f.Redis.HSet(t.Context(), "options:"+string(alice), "older", "/1/3")
+		look("it waits for older lanes of an earlier release")
 	})
 }
