@@ -330,6 +330,75 @@ func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
 	})
 }
 
+// deleteLaned deletes a subscriber with batches in three lanes, of which the first ones are in
+// flight.
+func (f *fixture) deleteLaned(t *testing.T) (held []*storetest.Task) {
+	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+	f.setLanes(3)
+	keys := f.keysInLanes(t, 3)
+	f.publishKeyed(t, 1, keys[2], keys[2], keys[2], keys[1], keys[1], keys[0])
+	held = f.takeAll(t, "a", 0)
+	require.Len(t, held, 3)
+	require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
+	return held
+}
+
+// TestWhatALanedSubscriberLeavesIsDropped has what was in flight fail: the others are dropped
+// before that comes up again.
+func TestWhatALanedSubscriberLeavesIsDropped(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		held := f.deleteLaned(t)
+		for _, task := range held {
+			require.True(t, f.Complete(task, storetest.Result{RetryAt: storetest.After(60_000), Failure: bus.BatchFailure, Slice: &store.SliceResult{}}))
+			f.RequireSound()
+		}
+		require.Empty(t, f.takeAll(t, "b", 0))
+		require.EqualValues(t, len(held), f.Redis.ZCard(t.Context(), "batches:index").Val())
+		require.Empty(t, f.takeAll(t, "b", 60_000))
+		f.requireNothingQueued(t)
+	})
+}
+
+// TestWhatALanedSubscriberLeavesIsRenamed changes the token of a client whose subscriber is gone.
+func TestWhatALanedSubscriberLeavesIsRenamed(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		held := f.deleteLaned(t)
+		_, _, err := f.RotateToken(t.Context(), storetest.Alice, "alice--2")
+		require.NoError(t, err)
+		f.RequireSound()
+		for _, task := range held {
+			require.True(t, f.Complete(task, storetest.Done))
+		}
+		require.Empty(t, f.takeAll(t, "b", 0))
+		f.requireNothingQueued(t)
+	})
+}
+
+// TestALanedSubscriberSubscribesAnew has batches of the subscription before in flight meanwhile.
+func TestALanedSubscriberSubscribesAnew(t *testing.T) {
+	for _, lanes := range []int{1, 2, 5} {
+		for _, end := range []storetest.Result{storetest.Done, {RetryAt: storetest.After(60_000), Failure: bus.EndpointFailure}} {
+			t.Run(fmt.Sprint(lanes, " lanes, fails ", end.Failure != 0), func(t *testing.T) {
+				rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+					f := newFixture(t, server)
+					held := f.deleteLaned(t)
+					f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+					f.setLanes(lanes)
+					f.publishKeyed(t, 11, "x", "x", "y", "z")
+					f.RequireSound()
+					for _, task := range held {
+						require.True(t, f.Complete(task, end))
+						f.RequireSound()
+					}
+					f.requireDelivered(t, []int{11, 12, 13, 14}, []int{11, 12})
+				})
+			})
+		}
+	}
+}
+
 // TestALaneGoesByTheOrderKey compares the lanes of events with the same key, and without one.
 func TestALaneGoesByTheOrderKey(t *testing.T) {
 	event := func(number, data string) wire.PackedEvent {

@@ -25,7 +25,7 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current, 
   bytes = bytes or exact(event_bytes_of(bid))
   local lane, max, current_set = lane_of_subscriber(token), max_in_flight, nil
   local state = state_of(token)
-  if may_have_lanes(state) then
+  if state.plan then
     lane, max, current_set = subscriber_lanes().of(token, bid, max)
   end
   redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))

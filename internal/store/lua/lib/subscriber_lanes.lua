@@ -4,14 +4,11 @@
 --
 -- While a subscriber has several, plans has the version of its lanes, by which a publish goes. If
 -- there were more than there are now, and batches may be left, options:{token} has past_lanes: how
--- many there were. It goes with the subscriber's last batch.
+-- many there were. It goes with the subscriber's last batch. Without a subscriber there is one
+-- lane, and what is left of a subscription that has ended is in that.
 
 -- The version of a subscriber's lanes; '' if it has one, as by default.
 local function lanes_version(token) return redis.call('HGET', plans_key(), token) or '' end
-
--- Whether a batch of a subscriber with this state may be in another lane than the first. Those that
--- are left of a subscription that has ended are where they were.
-local function may_have_lanes(state) return state.plan or state.former or not state.name end
 
 -- These are made by a script that needs them, as those of setbacks.lua.
 local function subscriber_lanes()
@@ -39,7 +36,8 @@ local function subscriber_lanes()
   -- The lane of a batch; how many of it may be in flight, given how many of a subscriber with one
   -- lane; and the set where it stands while it takes in events.
   function self.of(token, bid, max)
-    if not may_have_lanes(state_of(token)) then
+    local state = state_of(token)
+    if not state.plan or is_former(state, bid) then
       return lane_of_subscriber(token), max, current_key(token)
     end
     local lane = tonumber(redis.pcall('HGET', batch_state_key(bid), 'lane')) or 0
@@ -82,6 +80,24 @@ local function subscriber_lanes()
     else
       redis.call('HDEL', plans_key(), token)
     end
+  end
+
+  -- Forgets the lanes of a subscriber that goes: its batches join the first, and take in no more.
+  -- At once: one after the other, what is there already would be moved again for each. One of
+  -- another type stops nothing.
+  function self.forget(token)
+    local first, others = lane_of_subscriber(token), {}
+    for lane = 0, self.count(token) - 1 do
+      redis.call('DEL', current_of_lane_key(token, lane))
+      local key = lane_of_subscriber(token, lane)
+      if lane > 0 and redis.call('EXISTS', key) == 1 then table.insert(others, key) end
+    end
+    if others[1] then
+      redis.pcall('ZUNIONSTORE', first, 1 + #others, first, unpack(others))
+      redis.call('UNLINK', unpack(others))
+      LANES[first] = nil
+    end
+    redis.call('HDEL', plans_key(), token)
   end
 
   -- Forgets that there were more lanes, since no batch is left.

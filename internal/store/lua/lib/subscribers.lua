@@ -15,9 +15,9 @@ local function remove_subscriber(token)
   remove_test(token)
   local lanes = subscriber_lanes()
   for _, bid in ipairs(lanes.current_batches(token)) do make_instant('main', job_of(bid)) end
-  for lane = 0, lanes.count(token) - 1 do redis.call('DEL', current_of_lane_key(token, lane)) end
-  pcall(wake_subscriber, token) -- its throttle is over; a lane of another type stops nothing
-  redis.call('HDEL', plans_key(), token)
+  lanes.forget(token)
+  -- Its throttle is over; a lane of another type stops nothing.
+  pcall(wake_lane, lane_of_subscriber(token), 'main', noted_max_in_flight())
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     redis.call('SREM', topic_subscribers_key(name), token)
   end
