@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-const eventsOfLongQueue = 3500
+const eventsOfLongQueue = 2500
 
 // damageLongQueue makes a queue of as many instant jobs, and breaks some of them. It returns the
 // batches that have no job, the jobs that are in several places, and those that are for nothing.
@@ -25,20 +25,20 @@ func damageLongQueue(p *patient) (jobless, several, gone []string) {
 	require.Empty(p.T, p.examine(false))
 	queue := p.Redis.LRange(p.ctx, "jobs:instant:main", 0, -1).Val()
 	require.Len(p.T, queue, eventsOfLongQueue)
-	for _, i := range []int{0, 1, 999, 1000, 1001, 2000, 3000, 3498, 3499} {
+	for _, i := range []int{0, 1, 999, 1000, 1001, 2000, 2498, 2499} {
 		p.Redis.LRem(p.ctx, "jobs:instant:main", 1, queue[i])
 		jobless = append(jobless, queue[i][len(jobHead):])
 	}
-	for _, i := range []int{5, 1500, 3400} { // instant three times
+	for _, i := range []int{5, 1500, 2400} { // instant three times
 		p.Redis.LPush(p.ctx, "jobs:instant:main", queue[i])
 		p.Redis.RPush(p.ctx, "jobs:instant:main", queue[i])
 		several = append(several, queue[i][len(jobHead):])
 	}
-	for _, i := range []int{10, 1600, 3300} { // also scheduled
+	for _, i := range []int{10, 1600, 2300} { // also scheduled
 		p.Redis.ZAdd(p.ctx, "jobs:scheduled:main", redis.Z{Score: 1, Member: queue[i]})
 		several = append(several, queue[i][len(jobHead):])
 	}
-	for _, i := range []int{20, 1700, 3200} {
+	for _, i := range []int{20, 1700, 2200} {
 		bid := fmt.Sprintf("GONE%016d", i)
 		p.Redis.LInsertBefore(p.ctx, "jobs:instant:main", queue[i], job(bid))
 		gone = append(gone, bid)

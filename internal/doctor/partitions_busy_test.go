@@ -36,7 +36,8 @@ func (b *busyPartitions) publish(ctx context.Context, topic bus.TopicName) {
 	home := b.Data[b.HomeOf(topic)]
 	for n := 1; ctx.Err() == nil; {
 		if b.waiting(ctx) > b.backlog {
-			continue // so that all that is published is delivered in the end
+			idle() // so that all that is published is delivered in the end
+			continue
 		}
 		p := store.Publication{
 			Topic: topic, Publisher: publisher, ReceivedAt: time.Now().UnixMilli(), Events: []wire.PackedEvent{packed(b.T, topic, n)},
@@ -98,6 +99,7 @@ func (b *busyPartitions) relay(ctx context.Context, number rdb.Number) {
 		_, _ = q.Schedule(ctx, bus.QueueRelay, time.Now(), 100)
 		taken, err := q.Acquire(context.WithoutCancel(ctx), bus.QueueRelay, worker, bus.Failing, time.Now())
 		if err != nil || taken.Task == nil {
+			idle()
 			continue
 		}
 		result := relayer.Relay(context.WithoutCancel(ctx), taken.Task)
@@ -113,6 +115,7 @@ func (b *busyPartitions) deliver(ctx context.Context, number rdb.Number) {
 		_, _ = q.Schedule(ctx, bus.QueueMain, time.Now().Add(24*time.Hour), 1000) // half-full batches too
 		taken, err := q.Acquire(context.WithoutCancel(ctx), bus.QueueMain, worker, bus.Failing, time.Now())
 		if err != nil || taken.Task == nil {
+			idle()
 			continue
 		}
 		delivery := taken.Task.Payload.(*store.Delivery)
@@ -134,8 +137,8 @@ func received(token bus.Token, topic bus.TopicName, n int) string {
 	return fmt.Sprintf("%s %s %d", token, topic, n)
 }
 
-// TestExaminationsDoNotDisturbBusyPartitions examines, with and without fixing, again and again,
-// while everything else goes on.
+// TestExaminationsDoNotDisturbBusyPartitions examines, without and with fixing, while everything
+// else goes on.
 func TestExaminationsDoNotDisturbBusyPartitions(t *testing.T) {
 	t.Parallel()
 	const pause = 500 * time.Millisecond
@@ -163,7 +166,7 @@ func TestExaminationsDoNotDisturbBusyPartitions(t *testing.T) {
 			others.Go(func() { b.relay(ctx, rdb.Number(i)) })
 			others.Go(func() { b.deliver(ctx, rdb.Number(i)) })
 		}
-		for round := range 4 {
+		for round := range 2 {
 			_, err := doctor.Of(b.Bus, pause).Examine(ctx, round%2 == 1, func(f doctor.Finding) { t.Errorf("found %s", line(f)) })
 			require.NoError(t, err)
 		}
