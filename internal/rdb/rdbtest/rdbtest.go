@@ -114,6 +114,7 @@ func newServer(t testing.TB, url string, processes ...*process) *Server {
 	}
 	raw := redis.NewClient(options)
 	t.Cleanup(func() { _ = raw.Close() })
+	rdb.KeepScripts()
 	return &Server{URL: url, Raw: raw, processes: processes}
 }
 
