@@ -48,6 +48,7 @@ func TestLinksLogInAsWhoAsksForThem(t *testing.T) {
 }
 
 func TestLinksLeadToTheConsolesOwnAddress(t *testing.T) {
+	redis := rdbtest.Embedded(t)
 	for on, want := range map[string]string{"127.0.0.1:0": "127.0.0.1", "0.0.0.0:0": "example.com", "[::]:0": "example.com"} {
 		listener, err := net.Listen("tcp", on)
 		require.NoError(t, err)
@@ -55,7 +56,7 @@ func TestLinksLeadToTheConsolesOwnAddress(t *testing.T) {
 		_, port, err := net.SplitHostPort(listener.Addr().String())
 		require.NoError(t, err)
 		for scheme, secure := range map[string]bool{"http": false, "https": true} {
-			a := webtest.New(t, rdbtest.Embedded(t), func(c *web.Config) {
+			a := webtest.New(t, redis, func(c *web.Config) {
 				c.Logins, c.ConsoleListener, c.ForceTLS = namedLogins{}, listener, secure
 			})
 			a.Authorize = func(r *http.Request, who string) {
