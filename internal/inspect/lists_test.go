@@ -81,16 +81,16 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := storetest.NewBus(t, server)
 	ctx := t.Context()
-	pipe := f.Redis.Pipeline()
-	for i := range 100_000 {
-		pipe.SAdd(ctx, "topics", "t"+strconv.Itoa(i))
+	names := make([]any, 100_000)
+	for i := range names {
+		names[i] = "t" + strconv.Itoa(i)
 	}
+	pipe := f.Redis.Pipeline()
+	pipe.SAdd(ctx, "topics", names...)
 	for i := range 60 {
 		f.Redis.HSet(ctx, "subscriber:s"+strconv.Itoa(i), "callback", "https://x.example/")
 		pipe.SAdd(ctx, "subscribers", "s"+strconv.Itoa(i))
-		for j := range 1000 {
-			pipe.SAdd(ctx, "topics:s"+strconv.Itoa(i), "t"+strconv.Itoa(j))
-		}
+		pipe.SAdd(ctx, "topics:s"+strconv.Itoa(i), names[:1000]...)
 	}
 	_, err := pipe.Exec(ctx)
 	require.NoError(t, err)
