@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"context"
-
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -21,15 +19,4 @@ func findBatches(e *Examination) {
 	findLanes(e)
 	findWorkers(e)
 	findStates(e)
-}
-
-// checkBatches looks again at the entries of queues, and then at the gauges, which repairs may have
-// changed.
-func checkBatches(ctx context.Context, e *Examination) error {
-	for _, q := range e.QueueNames() {
-		if err := checkJobs(ctx, e, q); err != nil {
-			return err
-		}
-	}
-	return checkGauges(ctx, e)
 }

@@ -44,17 +44,12 @@ type Doctor struct {
 	partitions []*rdb.Partition
 	all        *store.Bus // nil for one partition
 	pause      time.Duration
-	// maxSearched is the longest list of instant jobs that one step searches.
-	maxSearched int64
 }
-
-// defaultMaxSearched entries of a list are searched by Redis in some 2 ms.
-const defaultMaxSearched = 100_000
 
 // New makes a doctor for a partition. Before it looks again at what does not fit it waits for a
 // pause, so that what is under way meanwhile comes to an end; a pause of 0 is for tests.
 func New(partition *rdb.Partition, pause time.Duration) *Doctor {
-	return &Doctor{partitions: []*rdb.Partition{partition}, pause: pause, maxSearched: defaultMaxSearched}
+	return &Doctor{partitions: []*rdb.Partition{partition}, pause: pause}
 }
 
 // Of is [New] for all stores of a bus. If it has partitions, they are also compared.
@@ -130,7 +125,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (
 			return Stats{}, err
 		}
 	}
-	options := examOptions{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched}
+	options := examOptions{Fix: fix, Pause: d.pause, Observe: observe}
 	compared := newComparison(d.all, options)
 	var sum Stats
 	for _, p := range d.partitions {
@@ -223,25 +218,21 @@ func examineKeys(ctx context.Context, e *Examination) error {
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
-	if err := checkBatches(ctx, e); err != nil {
+	findEntries(e)
+	findRelays(e)
+	findWork(e)
+	findLabelEntries(e)
+	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
-	if err := checkOutboxes(ctx, e); err != nil {
-		return err
+	for _, check := range []func(context.Context, *Examination) error{
+		checkGauges, checkGeneration, checkMoves, checkAccounts, checkLetters, checkHistories,
+	} {
+		if err := check(ctx, e); err != nil {
+			return err
+		}
 	}
-	if err := checkWork(ctx, e); err != nil {
-		return err
-	}
-	if err := checkLabels(ctx, e); err != nil {
-		return err
-	}
-	if err := checkAccounts(ctx, e); err != nil {
-		return err
-	}
-	if err := checkLetters(ctx, e); err != nil {
-		return err
-	}
-	return checkHistories(ctx, e)
+	return nil
 }
 
 // addRisks adds what the Redis of a partition may lose, as far as it says.

@@ -34,8 +34,6 @@ type examOptions struct {
 	Pause time.Duration
 	// Observe is called with each finding, once.
 	Observe func(Finding)
-	// MaxSearched is the longest list of instant jobs that one step searches.
-	MaxSearched int64
 }
 
 // Examination is one run.

@@ -38,10 +38,9 @@ var (
 	dump    = rdbtest.Dump
 )
 
-// fixture is a bus. Unless it is 0, its doctor searches lists of instant jobs of a length.
+// fixture is a bus.
 type fixture struct {
 	*storetest.Bus
-	maxSearched int
 }
 
 func newFixture(t testing.TB, server *rdbtest.Server) *fixture {
@@ -53,13 +52,7 @@ func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition
 }
 
 // doctor is one that does not pause.
-func (f *fixture) doctor() *doctor.Doctor {
-	d := doctor.New(f.Partition, 0)
-	if f.maxSearched != 0 {
-		d.SetMaxSearched(f.maxSearched)
-	}
-	return d
-}
+func (f *fixture) doctor() *doctor.Doctor { return doctor.New(f.Partition, 0) }
 
 // examine returns what an examination finds, in order, as a line each: what is wrong, and in
 // brackets what is done about it.

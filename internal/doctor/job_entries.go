@@ -1,14 +1,11 @@
 package doctor
 
 import (
-	"context"
-
 	"routemaster/internal/bus"
 )
 
-// checkWork looks again at jobs that have not ended, and whose entry was not found where it has to
-// be.
-func checkWork(ctx context.Context, e *Examination) error {
+// findWork looks for jobs that have not ended, and whose entry is not where it has to be.
+func findWork(e *Examination) {
 	x := jobExam{e}
 	open := func(yield func(string) bool) {
 		for id, r := range e.Records {
@@ -17,7 +14,7 @@ func checkWork(ctx context.Context, e *Examination) error {
 			}
 		}
 	}
-	return e.FindMissing(ctx, bus.QueueJobs, open, func(entry string) (string, []Check) {
+	e.findMissing(bus.QueueJobs, open, func(entry string) (string, []Check) {
 		id := JobIn(bus.QueueJobs, entry)
 		return x.Keys.Job(id), x.unchanged(id)
 	})

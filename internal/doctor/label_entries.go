@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -22,11 +21,11 @@ func placeOf(id string, label Label) place {
 	return place{machines.Name(machine), machines.StateName(label.State)}
 }
 
-// checkLabels looks again at labels for which workers have something to do, and of which the queue
+// findLabelEntries looks for labels for which workers have something to do, and of which the queue
 // has nothing: those that were asked for, or are looked at for a trigger until that has come to an
-// end, and those in an action that are not errored. An entry that is only somewhere is looked at
-// with those of other queues.
-func checkLabels(ctx context.Context, e *Examination) error {
+// end, and those in an action that are not errored. [findEntries] looks at an entry that is only
+// somewhere.
+func findLabelEntries(e *Examination) {
 	x := newLabelExam(e)
 	definitions, actions := e.Elements[keys.Definitions()], x.actions()
 	required := func(yield func(string) bool) {
@@ -41,10 +40,7 @@ func checkLabels(ctx context.Context, e *Examination) error {
 			}
 		}
 	}
-	if err := x.checkOutboxes(ctx); err != nil {
-		return err
-	}
-	return e.FindMissing(ctx, bus.QueueMachines, required, func(entry string) (string, []Check) {
+	e.findMissing(bus.QueueMachines, required, func(entry string) (string, []Check) {
 		id := LabelIn(entry)
 		label := e.Labels[id]
 		checks := append(x.unchanged(id), x.says(id, "asked", label.Asked), x.says(id, "trigger", label.Triggered))

@@ -65,10 +65,11 @@ func (x labelExam) findNumbers(machine string, noted map[string]string) {
 	}
 }
 
-// checkOutboxes looks again at moves that nothing in the queue publishes. Only what comes into an
+// checkMoves looks again at moves that nothing in the queue publishes. Only what comes into an
 // empty outbox gets an entry. Its name does not follow from what is left, so that all entries are
 // read again: if the oldest move is the same after that, no entry was for it meanwhile.
-func (x labelExam) checkOutboxes(ctx context.Context) error {
+func checkMoves(ctx context.Context, e *Examination) error {
+	x := newLabelExam(e)
 	stuck := map[string]rdb.Reply[string]{} // the oldest moves, by machine
 	for machine := range x.Outboxes {
 		stuck[machine] = nil

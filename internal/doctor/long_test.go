@@ -46,67 +46,48 @@ func damageLongQueue(p *patient) (jobless, several, gone []string) {
 	return jobless, several, gone
 }
 
-// TestALongQueue has a queue that a script searches, and one that is too long for that: there
-// doctor repairs what is without a job, and skips what is dropped anyway as it comes up.
+// TestALongQueue has a queue that is read in several slices.
 func TestALongQueue(t *testing.T) {
 	t.Parallel()
-	const skips = ", deep in a long queue: it is dropped as it comes up"
-	for _, c := range []struct {
-		maxSearched   int
-		several, gone string
-	}{
-		{eventsOfLongQueue * 2, " [reduced to one]", " [removed]"},
-		{1000, skips + " again []", skips + " []"},
-	} {
-		t.Run(fmt.Sprintf("searched to %d", c.maxSearched), func(t *testing.T) {
-			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-				p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
-				jobless, several, gone := damageLongQueue(p)
-				p.maxSearched = c.maxSearched
-				var want, stays []string
-				for _, bid := range jobless {
-					want = append(want, fmt.Sprintf("batch:%s: has no job [given one, to be run now]", bid))
-				}
-				for _, bid := range several {
-					stays = append(stays, fmt.Sprintf(`job ["batch" "%s"]: is in more than one place`+c.several, bid))
-				}
-				for _, bid := range gone {
-					stays = append(stays, fmt.Sprintf(`job ["batch" "%s"]: is for a batch that is not there`+c.gone, bid))
-				}
-				want = append(want, stays...)
-				before := dump(t, p.Redis)
-				assert.ElementsMatch(t, want, p.examine(false))
-				assert.Equal(t, before, dump(t, p.Redis))
-				assert.ElementsMatch(t, want, p.examine(true))
-				if c.maxSearched > eventsOfLongQueue {
-					assert.Empty(t, p.examine(true))
-				} else {
-					assert.ElementsMatch(t, stays, p.examine(true))
-				}
-				got := p.drain()
-				assert.Len(t, got, eventsOfLongQueue)
-				for event, times := range got {
-					require.Equal(t, 1, times, event)
-				}
-				p.RequireSound()
-			})
-		})
-	}
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
+		jobless, several, gone := damageLongQueue(p)
+		var want []string
+		for _, bid := range jobless {
+			want = append(want, fmt.Sprintf("batch:%s: has no job [given one, to be run now]", bid))
+		}
+		for _, bid := range several {
+			want = append(want, fmt.Sprintf(`job ["batch" "%s"]: is in more than one place [reduced to one]`, bid))
+		}
+		for _, bid := range gone {
+			want = append(want, fmt.Sprintf(`job ["batch" "%s"]: is for a batch that is not there [removed]`, bid))
+		}
+		before := dump(t, p.Redis)
+		assert.ElementsMatch(t, want, p.examine(false))
+		assert.Equal(t, before, dump(t, p.Redis))
+		assert.ElementsMatch(t, want, p.examine(true))
+		assert.Empty(t, p.examine(true))
+		got := p.drain()
+		assert.Len(t, got, eventsOfLongQueue)
+		for event, times := range got {
+			require.Equal(t, 1, times, event)
+		}
+		p.RequireSound()
+	})
 }
 
 // TestAJobThatCameInSinceIsNotMissing has a job, of which the doctor has seen nothing, made instant
-// before it is looked at again, and more others after it than a step searches of a long queue.
+// before it is looked at again, and others after it.
 func TestAJobThatCameInSinceIsNotMissing(t *testing.T) {
 	server := rdbtest.Embedded(t)
 	p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
-	p.maxSearched = 20
 	p.AddSubscriber(alice, 0, 1, "widgets")
 	p.PublishEvents("widgets", 1, 50, 0)
 	back := p.Redis.LIndex(p.ctx, "jobs:instant:main", 25).Val()
 	p.Redis.LRem(p.ctx, "jobs:instant:main", 1, back)
 	var once sync.Once
 	server.OnCommand(func(name string, arguments ...string) {
-		if name == "EVALSHA" && slices.Contains(arguments, "CAME_IN") && slices.Contains(arguments, back) {
+		if name == "EVALSHA" && slices.Contains(arguments, "LPOS") && slices.Contains(arguments, back) {
 			once.Do(func() {
 				p.Redis.LPush(p.ctx, "jobs:instant:main", back)
 				p.publishNow("widgets", 51, 69)

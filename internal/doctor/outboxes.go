@@ -101,6 +101,9 @@ const maxGeneration = 1 << 53
 // checkGeneration looks at the last generation that was given. If it were given again, the end of
 // an earlier subscription could end the relay of a later one.
 func checkGeneration(ctx context.Context, e *Examination) error {
+	if !e.Redis.IsOneOfSeveral() {
+		return nil
+	}
 	key := e.Full(keys.RelayGeneration())
 	said, err := e.Redis.Get(ctx, key).Result() // after those that were given
 	if err != nil && !errors.Is(err, rdb.Nil) {
@@ -145,25 +148,22 @@ func findForeign(e *Examination) {
 	}
 }
 
-// checkOutboxes looks again at outboxes with events that nothing in the queue carries, and at heads
-// that were taken. A relay that finds its outbox empty is in order: it ends as it comes up.
-func checkOutboxes(ctx context.Context, e *Examination) error {
+// findRelays looks for outboxes with events that nothing in the queue carries. A relay that finds
+// its outbox empty is in order: it ends as it comes up.
+func findRelays(e *Examination) {
 	if !e.Redis.IsOneOfSeveral() {
-		return nil
-	}
-	if err := checkGeneration(ctx, e); err != nil {
-		return err
+		return
 	}
 	required := func(yield func(string) bool) {
 		for number := range e.Waiting {
 			entry := EntryOfRelay(number)
-			_, seen := e.Queues[bus.QueueRelay].Entries[entry] // one that is only somewhere is looked at with the others
+			_, seen := e.Queues[bus.QueueRelay].Entries[entry] // findEntries looks at one that is only somewhere
 			if e.IsOther(number) && !seen && !yield(entry) {
 				return
 			}
 		}
 	}
-	return e.FindMissing(ctx, bus.QueueRelay, required, func(entry string) (string, []Check) {
+	e.findMissing(bus.QueueRelay, required, func(entry string) (string, []Check) {
 		outbox := e.Full(outboxTo(RelayIn(entry)))
 		return outbox, []Check{Not(0, "LLEN", outbox)}
 	})

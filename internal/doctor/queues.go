@@ -80,10 +80,6 @@ func (q *Queue) takeScheduled(packed, score string) {
 	})
 }
 
-func (q *Queue) takeInstant(packed string, _ int64) {
-	q.note(packed, func(j *Entry) { j.Instant++ })
-}
-
 // takePending takes in a worker's pending jobs.
 func (s *Scan) takePending(of string, jobs []string, _ int64) {
 	name, worker, _ := strings.Cut(of, ":")
@@ -116,31 +112,23 @@ func (s *Scan) takeOriginal(bid string, header []string, _ int64) {
 	s.Queues[bus.QueueMain].note(JobOf(bid), func(j *Entry) { j.Original, j.Token = true, s.Holder(header[0]) })
 }
 
-// ReadInstant reads a queue's list of instant jobs from left to right. Jobs enter at the left
+// readInstant reads a queue's list of instant jobs from left to right. Jobs enter at the left
 // meanwhile and leave at the right, so one that stays is not missed; one that is shifted into the
-// next slice is met again there, after the last one of the slice before. It returns the job that it
-// has read first, and how many.
-func (s *Scan) ReadInstant(
-	ctx context.Context, q bus.Queue, take func(packed string, index int64),
-) (head string, length int64, err error) {
+// next slice is met again there, after the last one of the slice before.
+func (s *Scan) readInstant(ctx context.Context, q bus.Queue) error {
 	last := ""
-	for from := int64(0); ; {
+	for from := int64(0); ; from += rdb.ElementsPerTrip - 1 { // the last one comes again
 		slice, err := s.Redis.LRange(ctx, s.Keys.Instant(q), from, from+rdb.ElementsPerTrip-1).Result()
 		if err != nil || len(slice) == 0 {
-			return head, from, err
+			return err
 		}
-		if from == 0 {
-			head = slice[0]
-		}
-		known := slices.Index(slice, last) + 1
-		for i, packed := range slice[known:] {
-			take(packed, from+int64(known+i))
+		for _, packed := range slice[slices.Index(slice, last)+1:] {
+			s.Queues[q].note(packed, func(j *Entry) { j.Instant++ })
 		}
 		if len(slice) < rdb.ElementsPerTrip {
-			return head, from + int64(len(slice)), nil
+			return nil
 		}
 		last = slice[len(slice)-1]
-		from += rdb.ElementsPerTrip - 1 // that one comes again
 	}
 }
 

@@ -102,8 +102,8 @@ func (s *Scan) Read(ctx context.Context) error {
 			return err
 		}
 	}
-	for q, contents := range s.Queues {
-		if _, _, err := s.ReadInstant(ctx, q, contents.takeInstant); err != nil {
+	for q := range s.Queues {
+		if err := s.readInstant(ctx, q); err != nil {
 			return err
 		}
 	}

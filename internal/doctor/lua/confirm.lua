@@ -6,7 +6,6 @@
 -- Returns  1 if all checks hold: if a reply is the value ('' for nothing), or is not. A check that
 --          fails, because a key is of another type, does not hold
 -- Keeps    what has changed since the caller looked: then a check does not hold
-local WINDOW = 500 -- by how much a job may have moved in its list since the caller looked
 local next_argument = 4
 
 local function sum_of_accounts(key)
@@ -25,27 +24,6 @@ local COMMANDS = {
       if redis.call('LPOS', pending_key(queue, worker), job) then holders = holders + 1 end
     end
     return holders
-  end,
-  -- Whether a job is in a list of instant ones, where the caller looked for it since another stood
-  -- at its head ('' for none): a long list is searched where jobs come in. It also is if the head
-  -- is not found, as so many have come in since.
-  CAME_IN = function(list, job, head, longest)
-    local left = longest
-    if redis.call('LLEN', list) > tonumber(longest) then
-      left = head ~= '' and redis.call('LPOS', list, head, 'MAXLEN', longest)
-      if not left then return 1 end
-    end
-    local found = left ~= 0 and redis.call('LPOS', list, job, 'MAXLEN', left)
-      or redis.call('LPOS', list, job, 'RANK', -1, 'MAXLEN', longest)
-    return found and 1 or 0
-  end,
-  -- Whether a list has a job near an index.
-  NEAR = function(list, index, job)
-    local first = math.max(0, index - WINDOW)
-    for _, other in ipairs(redis.call('LRANGE', list, first, index + WINDOW)) do
-      if other == job then return 1 end
-    end
-    return 0
   end,
   -- The token that a batch's subscriber has now.
   HOLDER = function(bid) return holder_of(redis.call('LINDEX', batch_key(bid), 0)) end,
