@@ -49,19 +49,16 @@ func (l look) findEntry() {
 		l.exam.Add(batch, "does not begin as a batch does", "", []Check{exists})
 	default:
 		l.findJob()
-		if index, created := l.exam.Keys.BatchesIndex(), strconv.FormatInt(l.entry.Created, 10); !l.entry.Indexed {
-			l.exam.Add(batch, "is not in "+keys.BatchesIndex(), "added there",
-				[]Check{Is(created, "LINDEX", batch, 1), Is("", "ZSCORE", index, l.bid)},
-				Command{"ZADD", index, created, l.bid})
+		if created := strconv.FormatInt(l.entry.Created, 10); !l.entry.Indexed {
+			l.exam.mustList(keys.Batch(bus.BatchID(l.bid)), keys.BatchesIndex(), l.bid, created, Is(created, "LINDEX", batch, 1))
 		}
 	}
 }
 
 // findGone looks at what points to a batch that is not there.
 func (l look) findGone() {
-	if index := l.exam.Keys.BatchesIndex(); l.entry.Indexed {
-		l.exam.Add(index, "lists "+l.bid+", which is not there", "removed",
-			append(isGone(l.exam, l.bid), Not("", "ZSCORE", index, l.bid)), Command{"ZREM", index, l.bid})
+	if l.entry.Indexed {
+		l.exam.mustNotList(keys.BatchesIndex(), "lists "+l.bid+", which is not there", l.bid, isGone(l.exam, l.bid)...)
 	}
 	job, problem := ShowJob(l.packed), "is for a batch that is not there"
 	checks := isGone(l.exam, l.bid)

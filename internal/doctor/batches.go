@@ -12,11 +12,9 @@ var (
 	scriptSizes  = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "sizes"))
 )
 
-// findBatches looks for what does not fit in current batches, lanes, pending jobs and batches'
-// states.
+// findBatches looks for what does not fit in current batches, lanes and pending jobs.
 func findBatches(e *Examination) {
 	findCurrent(e)
 	findLanes(e)
 	findWorkers(e)
-	findStates(e)
 }

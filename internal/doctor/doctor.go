@@ -8,9 +8,11 @@
 // them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
 // repair acts on what has changed in the meantime.
 //
-// Package scan reads, and packages topics, subscribers, batches, letters, histories, replays, jobs,
-// labels, accounts and outboxes judge what they are named after. Package exam has what these share.
-// Package compare is for the partitions of a bus that has some.
+// A [Scan] is what was read of a partition, and an [Examination] judges it: rules.go has what most
+// rules share, and a file a noun the rules of topics, subscribers, entries of queues, batches,
+// letters, histories, replays, jobs, labels, accounts and outboxes. Counts, such as gauges, are
+// counted again until nothing has changed meanwhile. A [Comparison] is for the partitions of a bus
+// that has some.
 package doctor
 
 import (
@@ -215,6 +217,8 @@ func examineKeys(ctx context.Context, e *Examination) error {
 	findJobs(e)
 	findLabels(e)
 	findAccounts(e)
+	findLeftovers(e)
+	findForeign(e)
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}

@@ -16,11 +16,11 @@ func findHistories(e *Examination) {
 	}
 	limits := strings.TrimPrefix(keys.HistoryLimits(""), keys.History(""))
 	for topic := range e.Each(keys.HistoryLimits("")) {
-		findLeftover(e, bus.TopicName(topic), e.Keys.HistoryLimits(bus.TopicName(topic)))
+		findLeftover(e, bus.TopicName(topic), keys.HistoryLimits(bus.TopicName(topic)))
 	}
 	for topic := range e.Each(keys.History("")) {
 		if !strings.HasPrefix(topic, limits) {
-			findLeftover(e, bus.TopicName(topic), e.Keys.History(bus.TopicName(topic)))
+			findLeftover(e, bus.TopicName(topic), keys.History(bus.TopicName(topic)))
 		}
 	}
 }
@@ -61,9 +61,7 @@ func isTopic(e *Examination, topic bus.TopicName) bool {
 
 // findLeftover looks at a key of a history, which a topic must keep.
 func findLeftover(e *Examination, topic bus.TopicName, key string) {
-	plans, field := e.Keys.Plans(), store.HistoryField(topic)
-	if !e.Has(keys.Plans(), field) {
-		e.Add(key, "is of a topic that keeps no history", "removed",
-			[]Check{Is(0, "HEXISTS", plans, field), Is(1, "EXISTS", key)}, Command{"UNLINK", key})
+	if field := store.HistoryField(topic); !e.Has(keys.Plans(), field) {
+		e.mustGo(key, "is of a topic that keeps no history", Is(0, "HEXISTS", e.Keys.Plans(), field))
 	}
 }

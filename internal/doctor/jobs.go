@@ -21,14 +21,13 @@ type jobExam struct {
 func findJobs(e *Examination) {
 	x := jobExam{e}
 	x.findTypes()
-	x.findForeign()
 	for id, record := range e.Records {
 		x.findRecord(id, record)
 	}
 	for name, ids := range e.Each(keys.OpenJobs("")) {
 		for id := range ids {
 			record := e.Records[id]
-			x.findListed(x.Keys.OpenJobs(name), id, record.Type == name && isOpen(record))
+			x.findListed(keys.OpenJobs(name), id, record.Type == name && isOpen(record))
 		}
 	}
 	for of, ids := range e.Each(ArchivePrefix) {
@@ -36,7 +35,7 @@ func findJobs(e *Examination) {
 		name, status := of[:max(colon, 0)], of[colon+1:]
 		for id := range ids {
 			record := e.Records[id]
-			x.findListed(e.Full(ArchivePrefix+of), id, record.Type == name && record.Status == status)
+			x.findListed(ArchivePrefix+of, id, record.Type == name && record.Status == status)
 		}
 	}
 	x.findLanes()
@@ -48,15 +47,13 @@ func findJobs(e *Examination) {
 // findCopies looks for jobs in the sets of those that share data whose records do not say so.
 func (x jobExam) findCopies() {
 	for of, ids := range x.Each(keys.JobCopies("")) {
-		copies := x.Keys.JobCopies(of)
 		if _, there := x.Elements[keys.JobData(of)]; there && !x.hasJob(of) {
 			continue // it goes with the data
 		}
 		for id := range ids {
 			if x.Records[id].Shared != of {
-				x.Add(copies, "lists "+jobs.ID(id).String()+", which does not share the data", "removed", []Check{
-					Is(1, "SISMEMBER", copies, id), Not(of, "HGET", x.Keys.Job(id), "data"),
-				}, Command{"SREM", copies, id})
+				x.mustNotList(keys.JobCopies(of), "lists "+jobs.ID(id).String()+", which does not share the data", id,
+					Not(of, "HGET", x.Keys.Job(id), "data"))
 			}
 		}
 	}
@@ -105,61 +102,35 @@ func (x jobExam) unchanged(id string) []Check {
 }
 
 func (x jobExam) findTypes() {
-	types, schedules := x.Keys.JobTypes(), x.Keys.Schedules()
 	for name := range x.Elements[keys.JobTypes()] {
 		if _, there := x.Elements[keys.JobType(name)]; !there {
-			x.Add(types, "lists "+name+", which is not there", "removed", []Check{
-				Is(1, "SISMEMBER", types, name), Is(0, "EXISTS", x.Keys.JobType(name)),
-			}, Command{"SREM", types, name})
+			x.mustNotList(keys.JobTypes(), "lists "+name+", which is not there", name, Is(0, "EXISTS", x.Keys.JobType(name)))
 		}
 	}
 	for name, fields := range x.Each(keys.JobType("")) {
-		hash := x.Keys.JobType(name)
-		if !x.Has(keys.JobTypes(), name) {
-			x.Add(hash, "is not in "+keys.JobTypes(), "added there",
-				[]Check{Is(1, "EXISTS", hash), Is(0, "SISMEMBER", types, name)}, Command{"SADD", types, name})
-		}
-		if owner := bus.ClientName(fields["owner"]); owner != "" && !x.Has(keys.JobTypesOf(owner), name) {
-			of := x.Keys.JobTypesOf(owner)
-			x.Add(hash, "is not in "+keys.JobTypesOf(owner), "added there", []Check{
-				Is(string(owner), "HGET", hash, "owner"), Is(0, "SISMEMBER", of, name),
-			}, Command{"SADD", of, name})
+		key, hash := keys.JobType(name), x.Keys.JobType(name)
+		x.mustList(key, keys.JobTypes(), name, nil)
+		if owner := fields["owner"]; owner != "" {
+			x.mustList(key, keys.JobTypesOf(bus.ClientName(owner)), name, nil, Is(owner, "HGET", hash, "owner"))
 		}
 		if fields["schedule"] != "" && fields["deleted"] != "1" && !x.Has(keys.Schedules(), name) {
-			x.Add(hash, "has a schedule, and is not in "+keys.Schedules(), "added there, as of its last change", []Check{
-				Is(fields["schedule"], "HGET", hash, "schedule"), Not(1, "HGET", hash, "deleted"),
-				Is(0, "HEXISTS", schedules, name),
-			}, Command{"HSET", schedules, name, fields["updated_at"]})
+			x.mustListAs(key, "has a schedule, and is not in "+keys.Schedules(), "added there, as of its last change",
+				keys.Schedules(), name, fields["updated_at"],
+				Is(fields["schedule"], "HGET", hash, "schedule"), Not(1, "HGET", hash, "deleted"))
 		}
 	}
 	for owner, names := range x.Each(keys.JobTypesOf("")) {
 		for name := range names {
-			if hash := x.Keys.JobType(name); x.Elements[keys.JobType(name)]["owner"] != owner {
-				of := x.Keys.JobTypesOf(bus.ClientName(owner))
-				x.Add(of, "lists "+name+", which is not the client's", "removed", []Check{
-					Is(1, "SISMEMBER", of, name), Not(owner, "HGET", hash, "owner"),
-				}, Command{"SREM", of, name})
+			if x.Elements[keys.JobType(name)]["owner"] != owner {
+				x.mustNotList(keys.JobTypesOf(bus.ClientName(owner)), "lists "+name+", which is not the client's", name,
+					Not(owner, "HGET", x.Keys.JobType(name), "owner"))
 			}
 		}
 	}
 	for name := range x.Elements[keys.Schedules()] {
 		if x.Elements[keys.JobType(name)]["schedule"] == "" {
-			x.Add(schedules, "lists "+name+", which has no schedule", "removed", []Check{
-				Is(1, "HEXISTS", schedules, name), Is(0, "HSTRLEN", x.Keys.JobType(name), "schedule"),
-			}, Command{"HDEL", schedules, name})
-		}
-	}
-}
-
-// findForeign looks for types that belong to another partition. Nobody would look for them here.
-// What is there of them is judged as that of others is.
-func (x jobExam) findForeign() {
-	if !x.Redis.IsOneOfSeveral() {
-		return
-	}
-	for name := range x.Each(keys.JobType("")) {
-		if hash := x.Keys.JobType(name); !x.Redis.Owns(name) {
-			x.Add(hash, "belongs to another partition", "", []Check{Is(1, "EXISTS", hash)})
+			x.mustNotList(keys.Schedules(), "lists "+name+", which has no schedule", name,
+				Is(0, "HSTRLEN", x.Keys.JobType(name), "schedule"))
 		}
 	}
 }
@@ -181,18 +152,15 @@ func (x jobExam) findRecord(id string, r Record) {
 	if _, there := x.Elements[keys.JobData(at)]; !there {
 		x.Add(job, "has no data", "", append(checks, Is(0, "EXISTS", x.Keys.JobData(at))))
 	}
-	if copies := x.Keys.JobCopies(at); r.Shared != "" && !x.Has(keys.JobCopies(at), id) {
-		x.Add(job, "shares data, and is not in "+keys.JobCopies(at), "added there", append(checks,
-			Is(r.Shared, "HGET", job, "data"), Is(0, "SISMEMBER", copies, id)), Command{"SADD", copies, id})
+	if copies := keys.JobCopies(at); r.Shared != "" && !x.Has(copies, id) {
+		x.mustListAs(keys.Job(id), "shares data, and is not in "+copies, "added there", copies, id, nil,
+			append(checks, Is(r.Shared, "HGET", job, "data"))...)
 	}
 	list, place := keys.OpenJobs(name), r.Sequence
 	if !isOpen(r) {
 		list, place = keys.ArchivedJobs(name, string(jobs.Status(r.Status))), r.ArchivedAt
 	}
-	if !x.Has(list, id) {
-		x.Add(job, "is not in "+list, "added there",
-			append(checks, Is("", "ZSCORE", x.Full(list), id)), Command{"ZADD", x.Full(list), place, id})
-	}
+	x.mustList(keys.Job(id), list, id, place, checks...)
 	if isOpen(r) {
 		x.findPlace(id, r)
 	}
@@ -227,8 +195,7 @@ func (x jobExam) findPlace(id string, r Record) {
 // findListed looks at a job that a list has. It fits if it is there, and belongs there.
 func (x jobExam) findListed(list, id string, fits bool) {
 	if !fits {
-		x.Add(list, "lists "+jobs.ID(id).String()+", which "+x.whatIs(id), "removed",
-			append(x.unchanged(id), Not("", "ZSCORE", list, id)), Command{"ZREM", list, id})
+		x.mustNotList(list, "lists "+jobs.ID(id).String()+", which "+x.whatIs(id), id, x.unchanged(id)...)
 	}
 }
 
@@ -244,17 +211,15 @@ func (x jobExam) whatIs(id string) string {
 // housekeeping wakes the next.
 func (x jobExam) findLanes() {
 	for name, standing := range x.Each(keys.Lane(bus.JobJob, "")) {
-		lane := x.Keys.Lane(bus.JobJob, name)
+		lane := keys.Lane(bus.JobJob, name)
 		for entry := range standing {
 			id := JobIn(bus.QueueJobs, entry)
 			r := x.Records[id]
 			switch {
 			case id == "":
-				x.Add(lane, "lists "+ShowJob(entry)+", which is no job of a service", "removed",
-					[]Check{Not("", "ZSCORE", lane, entry)}, Command{"ZREM", lane, entry})
+				x.mustNotList(lane, "lists "+ShowJob(entry)+", which is no job of a service", entry)
 			case r.Type != name || !isOpen(r):
-				x.Add(lane, "lists "+jobs.ID(id).String()+", which "+x.whatIs(id), "removed",
-					append(x.unchanged(id), Not("", "ZSCORE", lane, entry)), Command{"ZREM", lane, entry})
+				x.mustNotList(lane, "lists "+jobs.ID(id).String()+", which "+x.whatIs(id), entry, x.unchanged(id)...)
 			}
 		}
 	}
@@ -262,11 +227,10 @@ func (x jobExam) findLanes() {
 
 // findEnded looks for jobs in the index of the queue that have ended, or are not there.
 func (x jobExam) findEnded() {
-	index := x.Keys.JobsIndex(bus.QueueJobs)
 	for entry, j := range x.Queues[bus.QueueJobs].Entries {
 		if id := JobIn(bus.QueueJobs, entry); id != "" && j.Listed && !isOpen(x.Records[id]) {
-			x.Add(index, "lists "+jobs.ID(id).String()+", which "+x.whatIs(id), "removed",
-				append(x.unchanged(id), Is(1, "SISMEMBER", index, entry)), Command{"SREM", index, entry})
+			x.mustNotList(keys.JobsIndex(bus.QueueJobs), "lists "+jobs.ID(id).String()+", which "+x.whatIs(id), entry,
+				x.unchanged(id)...)
 		}
 	}
 }

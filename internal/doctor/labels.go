@@ -20,7 +20,6 @@ func newLabelExam(e *Examination) labelExam {
 func findLabels(e *Examination) {
 	x := newLabelExam(e)
 	for id, label := range e.Labels {
-		x.findForeign(id, label)
 		x.findRecord(id, label)
 	}
 	for of, names := range e.Each(LabelsPrefix) {
@@ -28,13 +27,13 @@ func findLabels(e *Examination) {
 		machine, state := of[:colon], of[colon+1:]
 		for name := range names {
 			label := e.Labels[machine+"/"+name]
-			x.findListed(e.Full(LabelsPrefix+of), machine, name, !label.Deleted && label.State == state, whatIs(label))
+			x.findListed(LabelsPrefix+of, machine, name, !label.Deleted && label.State == state, whatIs(label))
 		}
 	}
 	for machine, names := range e.Each(keys.LabelNames("")) {
 		for name := range names {
 			label := e.Labels[machine+"/"+name]
-			x.findListed(x.Keys.LabelNames(machines.Name(machine)), machine, name, label.There && !label.Deleted, whatIs(label))
+			x.findListed(keys.LabelNames(machines.Name(machine)), machine, name, label.There && !label.Deleted, whatIs(label))
 		}
 	}
 	for machine, names := range e.Each(keys.ErroredLabels("")) {
@@ -43,7 +42,7 @@ func findLabels(e *Examination) {
 			if !label.There || label.Deleted {
 				what = whatIs(label)
 			}
-			x.findListed(x.Keys.ErroredLabels(machines.Name(machine)), machine, name, isErrored(label), what)
+			x.findListed(keys.ErroredLabels(machines.Name(machine)), machine, name, isErrored(label), what)
 		}
 	}
 	x.findLost()
@@ -66,8 +65,13 @@ func whatIs(label Label) string {
 
 // record is the key of a label's record.
 func (x labelExam) record(id string) string {
+	return x.Full(keyOfLabel(id))
+}
+
+// keyOfLabel is record without the namespace.
+func keyOfLabel(id string) string {
 	machine, name, _ := strings.Cut(id, "/")
-	return x.Keys.Label(machines.Name(machine), machines.LabelName(name))
+	return keys.Label(machines.Name(machine), machines.LabelName(name))
 }
 
 // unchanged checks that a label's record says what was read of it; also if there was none.
@@ -88,24 +92,20 @@ func (x labelExam) says(id, field string, has bool) Check {
 	return Is(number, "HEXISTS", x.record(id), field)
 }
 
-// findForeign looks for a label that belongs to another partition. Nobody would look for it here.
-// What is there of it is judged as that of others is.
-func (x labelExam) findForeign(id string, label Label) {
-	if x.Redis.IsOneOfSeveral() && !x.Redis.Owns(id) && label.There {
-		x.Add(x.record(id), "belongs to another partition", "", []Check{Is(1, "EXISTS", x.record(id))})
-	}
-}
-
 // findRecord looks at a record: what it says has to be in the lists, and its metadata there.
 func (x labelExam) findRecord(id string, label Label) {
 	if label.Deleted {
 		return
 	}
 	machine, name, _ := strings.Cut(id, "/")
-	x.findUnlisted(keys.LabelsIn(machines.Name(machine), machines.StateName(label.State)), id, name)
-	x.findUnlisted(keys.LabelNames(machines.Name(machine)), id, name)
+	lists := []string{
+		keys.LabelsIn(machines.Name(machine), machines.StateName(label.State)), keys.LabelNames(machines.Name(machine)),
+	}
 	if label.Errored {
-		x.findUnlisted(keys.ErroredLabels(machines.Name(machine)), id, name)
+		lists = append(lists, keys.ErroredLabels(machines.Name(machine)))
+	}
+	for _, list := range lists {
+		x.mustList(keyOfLabel(id), list, name, 0, x.unchanged(id)...)
 	}
 	if _, there := x.Elements[MetadataPrefix+id]; !there {
 		x.Add(x.record(id), "has no metadata", "",
@@ -113,39 +113,23 @@ func (x labelExam) findRecord(id string, label Label) {
 	}
 }
 
-// findUnlisted looks for a label in a list, without the namespace, that has to have it.
-func (x labelExam) findUnlisted(list, id, name string) {
-	if !x.Has(list, name) {
-		x.Add(x.record(id), "is not in "+list, "added there",
-			append(x.unchanged(id), Is("", "ZSCORE", x.Full(list), name)), Command{"ZADD", x.Full(list), 0, name})
-	}
-}
-
 // findListed looks at a label in a list, in which it has to be or not.
 func (x labelExam) findListed(list, machine, name string, fits bool, what string) {
 	if !fits {
-		x.Add(list, "lists "+name+", which "+what, "removed",
-			append(x.unchanged(machine+"/"+name), Not("", "ZSCORE", list, name)), Command{"ZREM", list, name})
+		x.mustNotList(list, "lists "+name+", which "+what, name, x.unchanged(machine+"/"+name)...)
 	}
 }
 
-// findLeft looks for metadata and histories that were left of labels. Metadata without a record is
-// kept: clients may have it nowhere else. A history is not, lest a new label of that name has it.
+// findLeft looks for metadata that was left of labels. Without a record it is kept: clients may
+// have it nowhere else.
 func (x labelExam) findLeft() {
 	for id := range x.Each(MetadataPrefix) {
-		metadata := x.Full(MetadataPrefix + id)
-		checks := append(x.unchanged(id), Is(1, "EXISTS", metadata))
 		switch label := x.Labels[id]; {
 		case !label.There:
-			x.Add(metadata, "is of a label that is not there", "", checks)
+			x.Add(x.Full(MetadataPrefix+id), "is of a label that is not there", "",
+				append(x.unchanged(id), x.isThere(MetadataPrefix+id)))
 		case label.Deleted:
-			x.Add(metadata, "is of a label that is deleted", "removed", checks, Command{"DEL", metadata})
-		}
-	}
-	for id := range x.Each(MovesPrefix) {
-		if moves := x.Full(MovesPrefix + id); !x.Labels[id].There {
-			x.Add(moves, "is of a label that is not there", "removed",
-				append(x.unchanged(id), Is(1, "EXISTS", moves)), Command{"DEL", moves})
+			x.mustGo(MetadataPrefix+id, "is of a label that is deleted", x.unchanged(id)...)
 		}
 	}
 }

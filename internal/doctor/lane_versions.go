@@ -36,6 +36,6 @@ func findVersion(e *Examination, token string) {
 	case has && version == "":
 		e.Add(plans, "has no version of the lanes of "+e.Name(token), "given one", checks, Command{"HSET", plans, token, bus.NewOptionsVersion()})
 	case !has && e.Has(keys.Plans(), token):
-		e.Add(plans, "has a version of the lanes of "+e.Name(token)+", which has one", "removed", checks, Command{"HDEL", plans, token})
+		e.mustNotList(keys.Plans(), "has a version of the lanes of "+e.Name(token)+", which has one", token, checks...)
 	}
 }

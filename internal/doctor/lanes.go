@@ -34,16 +34,15 @@ func findCurrent(e *Examination) {
 				newest = bid
 			}
 		}
-		current, fitting := e.Keys.Current("")+of, false
+		current, fitting := keys.Current("")+of, false
 		for bid := range bids {
 			problem, checks := wrongFor(e, token, bid)
 			if problem == "" && !e.Batch(bid).Original && bid != newest {
 				problem = "lists " + bid + " and a newer batch, must list one"
-				checks = []Check{Is(1, "SISMEMBER", current, newest), Is(token, "HOLDER", newest)}
+				checks = []Check{Is(1, "SISMEMBER", e.Full(current), newest), Is(token, "HOLDER", newest)}
 			}
 			if problem != "" {
-				e.Add(current, problem, "removed", append(checks, Is(1, "SISMEMBER", current, bid)),
-					Command{"SREM", current, bid})
+				e.mustNotList(current, problem, bid, checks...)
 			}
 			fitting = fitting || problem == ""
 		}
@@ -57,8 +56,7 @@ func findCurrent(e *Examination) {
 // have. What takes in no events comes up at its time.
 func findNoLane(e *Examination, token, lane, current string) {
 	if count, unchanged := laneCount(e, token); laneNumber(lane) >= count {
-		e.Add(current, "is of a lane that its subscriber does not have", "removed",
-			append(unchanged, Is(1, "EXISTS", current)), Command{"DEL", current})
+		e.mustGo(current, "is of a lane that its subscriber does not have", unchanged...)
 	}
 }
 

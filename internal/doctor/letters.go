@@ -6,29 +6,19 @@ import (
 	"routemaster/internal/bus"
 )
 
-// findLetters looks for dead letters that their subscriber's index does not list, and for what
-// points to dead letters that are not there.
+// findLetters looks for dead letters that their subscriber's index does not list, and for
+// entries of indexes without a dead letter.
 func findLetters(e *Examination) {
 	for token, letters := range e.Each(keys.DeadLetters("")) {
 		for bid := range letters {
 			if _, there := e.Letters[bid]; !there {
-				index := e.Keys.DeadLetters(bus.Token(token))
-				e.Add(index, "lists "+bid+", which is not there", "removed", []Check{
-					Is(0, "EXISTS", e.Keys.DeadLetter(bus.BatchID(bid))), Not("", "ZSCORE", index, bid),
-				}, Command{"ZREM", index, bid})
+				e.mustNotList(keys.DeadLetters(bus.Token(token)), "lists "+bid+", which is not there", bid,
+					Is(0, "EXISTS", e.Keys.DeadLetter(bus.BatchID(bid))))
 			}
 		}
 	}
 	for bid, holder := range unlisted(e) {
 		addUnlisted(e, bid, holder)
-	}
-	for bid := range e.Each(keys.DeadLetterCause("")) {
-		if _, there := e.Letters[bid]; !there {
-			cause := e.Keys.DeadLetterCause(bus.BatchID(bid))
-			e.Add(cause, "is of a dead letter that is not there", "removed", []Check{
-				Is(0, "EXISTS", e.Keys.DeadLetter(bus.BatchID(bid))), Is(1, "EXISTS", cause),
-			}, Command{"DEL", cause})
-		}
 	}
 }
 
@@ -57,13 +47,10 @@ func addUnlisted(e *Examination, bid, holder string) {
 			Command{"DEL", letter, e.Keys.DeadLetterCause(bus.BatchID(bid))})
 		return
 	}
-	index := e.Keys.DeadLetters(bus.Token(holder))
 	heir := ""
 	if holder != token {
 		heir = holder
 	}
-	e.Add(letter, "is not in "+e.Show(keys.DeadLetters(bus.Token(holder))), "added there", []Check{
-		Is(token, "LINDEX", letter, 0), Is(heir, "HGET", e.Keys.Rotations(), token),
-		Is("", "ZSCORE", index, bid),
-	}, Command{"ZADD", index, time.Now().UnixMilli(), bid})
+	e.mustList(keys.DeadLetter(bus.BatchID(bid)), keys.DeadLetters(bus.Token(holder)), bid, time.Now().UnixMilli(),
+		Is(token, "LINDEX", letter, 0), Is(heir, "HGET", e.Keys.Rotations(), token))
 }

@@ -10,41 +10,34 @@ var retentionOptions = [2]string{"keep_age", "keep_events"}
 // findRetention compares the subscribers that the housekeeping looks at with those that have
 // options for it.
 func findRetention(e *Examination) {
-	all, retains := e.Keys.Retention(), func(token string) bool {
+	retains := func(token string) bool {
 		options := keys.Options(bus.Token(token))
 		return e.Has(options, retentionOptions[0]) || e.Has(options, retentionOptions[1])
 	}
 	for token := range e.Each(keys.Options("")) {
-		if retains(token) && !e.Has(keys.Retention(), token) && e.IsSubscriber(token) {
-			options := e.Keys.Options(bus.Token(token))
-			e.Add(options, "is not in "+keys.Retention(), "added there", []Check{
-				Is(1, "EXISTS", options), Is(0, "SISMEMBER", all, token),
-			}, Command{"SADD", all, token})
+		if retains(token) && e.IsSubscriber(token) {
+			e.mustList(keys.Options(bus.Token(token)), keys.Retention(), token, nil)
 		}
 	}
 	for token := range e.Elements[keys.Retention()] {
 		if retains(token) {
 			continue
 		}
-		checks := []Check{Is(1, "SISMEMBER", all, token)}
+		var checks []Check
 		for _, name := range retentionOptions {
 			checks = append(checks, Is("", "HGET", e.Keys.Options(bus.Token(token)), name))
 		}
-		e.Add(all, "has "+e.Name(token)+", who has no option for it", "removed", checks, Command{"SREM", all, token})
+		e.mustNotList(keys.Retention(), "has "+e.Name(token)+", who has no option for it", token, checks...)
 	}
 }
 
 // findGaps looks for what gap notices tell of which there is no notice.
 func findGaps(e *Examination) {
 	for token, told := range e.Each(keys.Gaps("")) {
-		key, bid := e.Keys.Gaps(bus.Token(token)), told["batch"]
-		switch {
-		case !e.IsSubscriber(token):
-			addOrphan(e, key, token)
-		case !e.Batch(bid).There:
-			e.Add(key, "is of a batch that is not there", "removed", []Check{
-				Is(0, "EXISTS", e.Keys.Batch(bus.BatchID(bid))), Is(1, "EXISTS", key), Is(bid, "HGET", key, "batch"),
-			}, Command{"DEL", key})
+		key, bid := keys.Gaps(bus.Token(token)), told["batch"]
+		if e.IsSubscriber(token) && !e.Batch(bid).There {
+			e.mustGo(key, "is of a batch that is not there",
+				Is(0, "EXISTS", e.Keys.Batch(bus.BatchID(bid))), Is(bid, "HGET", e.Full(key), "batch"))
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -35,14 +34,13 @@ func isOpenPartition(ctx context.Context, e *Examination) (bool, error) {
 	return true, nil
 }
 
-// findOutboxes looks for what does not fit in what is relayed, and in where things are.
+// findOutboxes looks for what does not fit in what is relayed.
 func findOutboxes(e *Examination) {
 	if !e.Redis.IsOneOfSeveral() {
 		return
 	}
 	findTaken(e)
 	findRelayed(e)
-	findForeign(e)
 	for number := range e.Waiting {
 		if !e.IsOther(number) {
 			e.Report(outboxTo(number), "", "is for no other partition of the bus")
@@ -65,18 +63,18 @@ var taken = regexp.MustCompile(`^\S+ ([1-9]\d{0,8}) \d+$`)
 func findTaken(e *Examination) {
 	key := e.Full(keys.RelayTaken())
 	for number, note := range e.Elements[keys.RelayTaken()] {
-		unchanged, forget := Is(note, "HGET", key, number), Command{"HDEL", key, number}
+		unchanged := Is(note, "HGET", key, number)
 		match := taken.FindStringSubmatch(note)
 		if match == nil || !e.IsOther(number) {
-			e.Add(key, "has "+strconv.Quote(note)+" for "+strconv.Quote(number)+", which is no head of an outbox",
-				"removed", []Check{unchanged}, forget)
+			e.mustNotList(keys.RelayTaken(), "has "+strconv.Quote(note)+" for "+strconv.Quote(number)+", which is no head of an outbox",
+				number, unchanged)
 			continue
 		}
 		outbox, events := outboxTo(number), rdb.Integer(match[1], 0)
 		if e.Waiting[number] < events {
 			e.Add(key, "has "+match[1]+" events for "+number+", and "+outbox+" has fewer",
 				"removed, so that those that are left are relayed, perhaps again",
-				[]Check{unchanged, Is("", "LINDEX", e.Full(outbox), events-1)}, forget)
+				[]Check{unchanged, Is("", "LINDEX", e.Full(outbox), events-1)}, Command{"HDEL", key, number})
 		}
 	}
 }
@@ -84,12 +82,11 @@ func findTaken(e *Examination) {
 // findRelayed looks at where topics are relayed to.
 func findRelayed(e *Examination) {
 	for topic, numbers := range e.Each(keys.Outboxes("")) {
-		key := e.Full(keys.Outboxes(bus.TopicName(topic)))
+		key := keys.Outboxes(bus.TopicName(topic))
 		for number, generation := range numbers {
 			if !e.IsOther(number) {
-				e.Add(key, "has "+strconv.Quote(number)+", which is no other partition of the bus", "removed",
-					[]Check{Is(generation, "HGET", key, number), Is(1, "HEXISTS", key, number)},
-					Command{"HDEL", key, number})
+				e.mustNotList(key, "has "+strconv.Quote(number)+", which is no other partition of the bus", number,
+					Is(generation, "HGET", e.Full(key), number))
 			}
 		}
 	}
@@ -126,26 +123,6 @@ func checkGeneration(ctx context.Context, e *Examination) error {
 	}, Command{"SET", key, last})
 	_, err = e.Confirm(ctx)
 	return err
-}
-
-// findForeign looks for subscribers, and for what only the home of a topic has, that belong to
-// another partition. Nobody would look for them here.
-func findForeign(e *Examination) {
-	for token := range e.Elements[keys.Subscribers()] {
-		if !e.Redis.Owns(token) {
-			e.Add(e.Keys.Subscriber(bus.Token(token)), "belongs to another partition", "",
-				[]Check{Is(1, "SISMEMBER", e.Keys.Subscribers(), token)})
-		}
-	}
-	limits := strings.TrimPrefix(keys.HistoryLimits(""), keys.History(""))
-	for _, prefix := range []string{keys.Topic(""), keys.HistoryLimits(""), keys.History(""), keys.Outboxes("")} {
-		for topic := range e.Each(prefix) {
-			isLimits := prefix == keys.History("") && strings.HasPrefix(topic, limits)
-			if key := e.Full(prefix + topic); !isLimits && !e.Redis.Owns(topic) {
-				e.Add(key, "is of a topic of another partition", "", []Check{Is(1, "EXISTS", key)})
-			}
-		}
-	}
 }
 
 // findRelays looks for outboxes with events that nothing in the queue carries. A relay that finds

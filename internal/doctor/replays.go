@@ -4,8 +4,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// findReplays looks for replays that a set does not list, and for what there is of replays, and of
-// subscribers, that are not there. A subscriber's set may list replays that have expired.
+// findReplays looks for replays that a set does not list, or without a subscriber, and for what is
+// listed of replays that are not there. A subscriber's set may list replays that have expired.
 func findReplays(e *Examination) {
 	for id := range e.Elements[keys.RunningReplays()] {
 		if _, there := e.Elements[keys.Replay(bus.ReplayID(id))]; !there {
@@ -17,22 +17,6 @@ func findReplays(e *Examination) {
 			findUnlisted(e, id, fields)
 		} else {
 			addOrphanReplay(e, id, token)
-		}
-	}
-	for id := range e.Each(keys.ReplayBatches("")) {
-		if !e.Has(keys.RunningReplays(), id) {
-			batches := e.Keys.ReplayBatches(bus.ReplayID(id))
-			e.Add(batches, "is of a replay that is over", "removed", []Check{
-				Is(0, "SISMEMBER", e.Keys.RunningReplays(), id), Is(1, "EXISTS", batches),
-				Not("running", "HGET", e.Keys.Replay(bus.ReplayID(id)), "state"),
-			}, Command{"DEL", batches})
-		}
-	}
-	for token := range e.Each(keys.Replays("")) {
-		if !e.IsSubscriber(token) {
-			set := e.Keys.Replays(bus.Token(token))
-			e.Add(set, "is of no subscriber", "removed",
-				append(isNobody(e, token), Is(1, "EXISTS", set)), Command{"DEL", set})
 		}
 	}
 }
@@ -47,15 +31,11 @@ func addGone(e *Examination, id string) {
 
 // findUnlisted looks for the sets that must list a replay of a subscriber, and do not.
 func findUnlisted(e *Examination, id string, fields map[string]string) {
-	replay, token := e.Keys.Replay(bus.ReplayID(id)), fields["token"]
-	unchanged := []Check{Is(token, "HGET", replay, "token"), Is(fields["state"], "HGET", replay, "state")}
-	if of := keys.Replays(bus.Token(token)); !e.Has(of, id) {
-		e.Add(replay, "is not in "+e.Show(of), "added there",
-			append(unchanged, Is(0, "SISMEMBER", e.Full(of), id)), Command{"SADD", e.Full(of), id})
-	}
-	if running := keys.RunningReplays(); fields["state"] == "running" && !e.Has(running, id) {
-		e.Add(replay, "is not in "+running, "added there",
-			append(unchanged, Is(0, "SISMEMBER", e.Full(running), id)), Command{"SADD", e.Full(running), id})
+	key, token := keys.Replay(bus.ReplayID(id)), fields["token"]
+	unchanged := []Check{Is(token, "HGET", e.Full(key), "token"), Is(fields["state"], "HGET", e.Full(key), "state")}
+	e.mustList(key, keys.Replays(bus.Token(token)), id, nil, unchanged...)
+	if fields["state"] == "running" {
+		e.mustList(key, keys.RunningReplays(), id, nil, unchanged...)
 	}
 }
 
@@ -63,15 +43,7 @@ func findUnlisted(e *Examination, id string, fields map[string]string) {
 func addOrphanReplay(e *Examination, id, token string) {
 	replay := e.Keys.Replay(bus.ReplayID(id))
 	e.Add(replay, "is of no subscriber", "removed",
-		append(isNobody(e, token), Is(token, "HGET", replay, "token"), Is(1, "EXISTS", replay)),
+		append(isNoSubscriber(e, token), Is(token, "HGET", replay, "token"), Is(1, "EXISTS", replay)),
 		Command{"DEL", replay, e.Keys.ReplayBatches(bus.ReplayID(id))},
 		Command{"SREM", e.Keys.RunningReplays(), id})
-}
-
-// isNobody are checks that a token is not a subscriber's.
-func isNobody(e *Examination, token string) []Check {
-	return []Check{
-		Is(0, "SISMEMBER", e.Keys.Subscribers(), token),
-		Is(0, "HSTRLEN", e.Keys.Subscriber(bus.Token(token)), "callback"),
-	}
 }

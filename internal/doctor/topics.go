@@ -12,10 +12,7 @@ func findOfTopics(e *Examination) {
 
 func findTopics(e *Examination) {
 	for name := range e.Each(keys.Topic("")) {
-		if topic, all := e.Keys.Topic(bus.TopicName(name)), e.Keys.Topics(); !e.Has(keys.Topics(), name) {
-			e.Add(topic, "is not in "+keys.Topics(), "added there",
-				[]Check{Is(1, "EXISTS", topic), Is(0, "SISMEMBER", all, name)}, Command{"SADD", all, name})
-		}
+		e.mustList(keys.Topic(bus.TopicName(name)), keys.Topics(), name, nil)
 	}
 }
 

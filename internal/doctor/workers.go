@@ -7,12 +7,11 @@ import (
 func findWorkers(e *Examination) {
 	for q, queue := range e.Queues {
 		for worker, held := range queue.Pending {
-			pending, index := e.Keys.Pending(q, bus.WorkerID(worker)), e.Keys.PendingIndex(q)
-			if !e.Has(keys.PendingIndex(q), worker) {
-				e.Add(pending, "belongs to a worker that is not in "+keys.PendingIndex(q), "added there",
-					[]Check{Is(1, "EXISTS", pending), Is(0, "SISMEMBER", index, worker)},
-					Command{"SADD", index, worker})
+			short, index := keys.Pending(q, bus.WorkerID(worker)), keys.PendingIndex(q)
+			if !e.Has(index, worker) {
+				e.mustListAs(short, "belongs to a worker that is not in "+index, "added there", index, worker, nil)
 			}
+			pending := e.Full(short)
 			running := held[len(held)-1]
 			checks := []Check{Is(running, "LINDEX", pending, -1)}
 			var repair []Command

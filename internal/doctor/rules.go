@@ -1,0 +1,163 @@
+package doctor
+
+import (
+	"slices"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// Most of what does not fit is repaired by one plain command: an element is put into a list that
+// must have it, or is removed from one that must not, or a key is removed. A list is a set, a
+// sorted set or a hash, as the layout says. The check that a command would change something goes
+// with it; rules have only the checks of why. Keys are without the namespace here.
+
+// edits are the commands that put an element into a list, and remove it, and that read it: with it,
+// the reply is not what it is without it.
+var edits = map[rdb.Kind]struct {
+	put, remove, read string
+	without           any
+}{
+	rdb.Set:       {"SADD", "SREM", "SISMEMBER", 0},
+	rdb.SortedSet: {"ZADD", "ZREM", "ZSCORE", ""},
+	rdb.Hash:      {"HSET", "HDEL", "HEXISTS", 0},
+}
+
+// mustList adds, unless it was seen there, that a list lacks the name of a key, which is there. The
+// value is its score or, of a hash, the field's; a set has none.
+func (e *Examination) mustList(key, list, name string, value any, checks ...Check) {
+	if !e.Has(list, name) {
+		e.mustListAs(key, "is not in "+e.Show(list), "added there", list, name, value, checks...)
+	}
+}
+
+// mustListAs is mustList in other words, whether or not it was seen there.
+func (e *Examination) mustListAs(key, problem, remedy, list, name string, value any, checks ...Check) {
+	f, _ := FamilyOf(list)
+	edit, full := edits[f.Kind], e.Full(list)
+	put := Command{edit.put, full, name}
+	switch f.Kind {
+	case rdb.SortedSet:
+		put = Command{edit.put, full, value, name}
+	case rdb.Hash:
+		put = append(put, value)
+	}
+	e.Add(e.Full(key), problem, remedy, append(slices.Clip(checks), e.isThere(key), Is(edit.without, edit.read, full, name)), put)
+}
+
+// mustNotList adds that a list has what it must not.
+func (e *Examination) mustNotList(list, problem, name string, checks ...Check) {
+	f, _ := FamilyOf(list)
+	edit, full := edits[f.Kind], e.Full(list)
+	e.Add(full, problem, "removed", append(slices.Clip(checks), Not(edit.without, edit.read, full, name)), Command{edit.remove, full, name})
+}
+
+// mustGo adds that a key must not be there.
+func (e *Examination) mustGo(key, problem string, checks ...Check) {
+	e.Add(e.Full(key), problem, "removed", append(slices.Clip(checks), e.isThere(key)), Command{"UNLINK", e.Full(key)})
+}
+
+// isThere checks that a key is there.
+func (e *Examination) isThere(key string) Check { return Is(1, "EXISTS", e.Full(key)) }
+
+// leftovers are the keys that must go with what they are of.
+var leftovers = []struct {
+	prefix, problem string
+	// isLost reports whether what follows the prefix is not there, and what shows that.
+	isLost func(e *Examination, of string) (lost bool, checks []Check)
+}{
+	{keys.Attempts(""), "is of no subscriber", isLostSubscriber},
+	{keys.Options(""), "is of no subscriber", isLostSubscriber},
+	{keys.Gaps(""), "is of no subscriber", isLostSubscriber},
+	{keys.Replays(""), "is of no subscriber", isLostSubscriber},
+	{keys.BatchState(""), "is of a batch that is not there", isLostBatch},
+	{keys.DeadLetterCause(""), "is of a dead letter that is not there", isLostLetter},
+	{keys.ReplayBatches(""), "is of a replay that is over", isOver},
+	{MovesPrefix, "is of a label that is not there", isLostLabel},
+}
+
+func findLeftovers(e *Examination) {
+	for _, l := range leftovers {
+		for of := range e.Each(l.prefix) {
+			if lost, checks := l.isLost(e, of); lost {
+				e.mustGo(l.prefix+of, l.problem, checks...)
+			}
+		}
+	}
+}
+
+func isLostSubscriber(e *Examination, token string) (bool, []Check) {
+	return !e.IsSubscriber(token), isNoSubscriber(e, token)
+}
+
+func isLostBatch(e *Examination, bid string) (bool, []Check) {
+	j := e.Batch(bid)
+	return !j.There && !j.Original, isGone(e, bid)
+}
+
+func isLostLetter(e *Examination, bid string) (bool, []Check) {
+	_, there := e.Letters[bid]
+	return !there, []Check{Is(0, "EXISTS", e.Keys.DeadLetter(bus.BatchID(bid)))}
+}
+
+// isLostLabel is also about a label of which only the metadata is left: its history must not become
+// part of the history of a new label.
+func isLostLabel(e *Examination, id string) (bool, []Check) {
+	return !e.Labels[id].There, newLabelExam(e).unchanged(id)
+}
+
+func isOver(e *Examination, replay string) (bool, []Check) {
+	return !e.Has(keys.RunningReplays(), replay), []Check{
+		Is(0, "SISMEMBER", e.Keys.RunningReplays(), replay),
+		Not("running", "HGET", e.Keys.Replay(bus.ReplayID(replay)), "state"),
+	}
+}
+
+// homes are the keys that only the partition has that owns what follows the prefix. Elsewhere the
+// bus does not look for them. Their contents are judged there all the same.
+var homes = []struct{ prefix, problem string }{
+	{keys.Topic(""), "is of a topic of another partition"},
+	{keys.HistoryLimits(""), "is of a topic of another partition"},
+	{keys.History(""), "is of a topic of another partition"},
+	{keys.Outboxes(""), "is of a topic of another partition"},
+	{keys.JobType(""), "belongs to another partition"},
+}
+
+// findForeign looks for what belongs to another partition.
+func findForeign(e *Examination) {
+	if !e.Redis.IsOneOfSeveral() {
+		return
+	}
+	for _, h := range homes {
+		for of := range e.Each(h.prefix) {
+			f, _ := FamilyOf(h.prefix + of)
+			if f.Prefix == h.prefix && !e.Redis.Owns(of) { // what another's prefix begins with is its own
+				e.Add(e.Full(h.prefix+of), h.problem, "", []Check{e.isThere(h.prefix + of)})
+			}
+		}
+	}
+	for id, label := range e.Labels {
+		if label.There && !e.Redis.Owns(id) {
+			e.Add(e.Full(keyOfLabel(id)), "belongs to another partition", "", []Check{e.isThere(keyOfLabel(id))})
+		}
+	}
+	for token := range e.Elements[keys.Subscribers()] {
+		if !e.Redis.Owns(token) {
+			e.Add(e.Keys.Subscriber(bus.Token(token)), "belongs to another partition", "",
+				[]Check{Is(1, "SISMEMBER", e.Keys.Subscribers(), token)})
+		}
+	}
+}
+
+// isNoSubscriber checks that a subscriber is not there.
+func isNoSubscriber(e *Examination, token string) []Check {
+	return []Check{
+		Is(0, "SISMEMBER", e.Keys.Subscribers(), token),
+		Is(0, "HSTRLEN", e.Keys.Subscriber(bus.Token(token)), "callback"),
+	}
+}
+
+// isGone checks that a batch is not there, neither ours nor the Ruby original's.
+func isGone(e *Examination, bid string) []Check {
+	return []Check{Is(0, "EXISTS", e.Keys.Batch(bus.BatchID(bid))), Is(0, "EXISTS", e.Keys.Original(bus.BatchID(bid)))}
+}
