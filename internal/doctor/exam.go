@@ -105,3 +105,35 @@ func (e *Examination) Name(token string) string {
 
 // ShowJob is a job as findings show it.
 func ShowJob(packed string) string { return "job " + wire.ShowJob(packed) }
+
+// maxLooks is how often something of a subscriber or a topic is checked until nothing changes
+// meanwhile.
+const maxLooks = 10
+
+// UntilSteady checks something of subscribers or topics again and again, each until the check is
+// done because nothing has changed meanwhile. It notes what was not checked, as it is shown.
+func (e *Examination) UntilSteady(
+	ctx context.Context, show func(of string) string, all []string, check func(of string) (done bool, err error),
+) error {
+	for look := 0; len(all) > 0 && look < maxLooks; look++ {
+		e.paused = false
+		if err := e.Settle(ctx); err != nil {
+			return err
+		}
+		var left []string
+		for _, of := range all {
+			done, err := check(of)
+			if err != nil {
+				return err
+			}
+			if !done {
+				left = append(left, of)
+			}
+		}
+		all = left
+	}
+	for _, of := range all {
+		e.Unchecked = append(e.Unchecked, show(of))
+	}
+	return nil
+}

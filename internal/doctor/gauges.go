@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strconv"
 	"time"
@@ -9,6 +10,13 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+)
+
+// The scripts read gauges, and what they are compared with. Their headers say what they take and
+// return.
+var (
+	scriptMoment = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
+	scriptSizes  = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "sizes"))
 )
 
 const (
@@ -199,4 +207,24 @@ func batchKeys(e *Examination, bids []string) []string {
 		names[i] = e.Keys.Batch(bus.BatchID(bid))
 	}
 	return names
+}
+
+// AddGauge adds what a gauge says of a subscriber, unless it must, given what shows that it must.
+func (e *Examination) AddGauge(key, token, said string, must int64, checks ...Check) {
+	set := Command{"HSET", key, token, must}
+	if must == 0 {
+		set = Command{"HDEL", key, token}
+	}
+	if said != Figure(must) {
+		problem := fmt.Sprintf("has %q for %s, must be %d", said, e.Name(token), must)
+		e.Add(key, problem, "set right", append(checks, Is(said, "HGET", key, token)), set)
+	}
+}
+
+// Figure is a number as a gauge says it: nothing for 0.
+func Figure(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }

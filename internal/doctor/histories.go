@@ -1,9 +1,13 @@
 package doctor
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
@@ -63,5 +67,109 @@ func isTopic(e *Examination, topic bus.TopicName) bool {
 func findLeftover(e *Examination, topic bus.TopicName, key string) {
 	if field := store.HistoryField(topic); !e.Has(keys.Plans(), field) {
 		e.mustGo(key, "is of a topic that keeps no history", Is(0, "HEXISTS", e.Keys.Plans(), field))
+	}
+}
+
+// scriptWeigh weighs a history. Its header says what it takes, returns and keeps.
+var scriptWeigh = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "weigh"))
+
+// maxWeighed is how many bytes one step weighs, and at most a hundred entries more.
+const maxWeighed = 4 << 20
+
+// checkHistories compares what is noted of histories with the entries there are. It comes after
+// [findHistories], and the repair of what that has found.
+func checkHistories(ctx context.Context, e *Examination) error {
+	var doubtful []string
+	for _, field := range Sorted(e.Elements[keys.Plans()]) {
+		topic, ok := strings.CutPrefix(field, "/")
+		if !ok || !isTopic(e, bus.TopicName(topic)) {
+			continue
+		}
+		h, err := weigh(ctx, e, bus.TopicName(topic))
+		if err != nil {
+			return err
+		}
+		if !h.fits() {
+			doubtful = append(doubtful, topic)
+		}
+	}
+	show := func(topic string) string { return "the history of " + topic }
+	return e.UntilSteady(ctx, show, doubtful, func(topic string) (bool, error) {
+		h, err := weigh(ctx, e, bus.TopicName(topic))
+		if err != nil || !h.whole {
+			return false, err
+		}
+		h.add(e)
+		return e.Confirm(ctx)
+	})
+}
+
+// history is what was read of one.
+type history struct {
+	topic bus.TopicName
+	// first, size and counter are as they are stored; length is the number of entries.
+	first, size, counter string
+	length               int64
+	// bytes are those of the entries. They are of all of them if it is whole: if none went while it
+	// was weighed.
+	bytes int64
+	whole bool
+}
+
+// last is the position of the newest entry.
+func (h history) last() int64 { return rdb.Integer(h.first, 0) + h.length - 1 }
+
+// follows reports whether the newest entry is the topic's newest event.
+func (h history) follows() bool { return h.first != "" && h.last() == rdb.Integer(h.counter, 0) }
+
+func (h history) fits() bool {
+	return h.follows() && h.whole && h.size == strconv.FormatInt(h.bytes, 10)
+}
+
+// weigh reads what is noted of a history, and the size of its entries. One that is not there, or
+// not of its type, is reported elsewhere: it is as none that fits.
+func weigh(ctx context.Context, e *Examination, topic bus.TopicName) (h history, err error) {
+	fitting := history{topic: topic, first: "1", size: "0", counter: "0", whole: true}
+	h.topic = topic
+	for next := int64(0); ; {
+		reply, err := e.Redis.Run(ctx, scriptWeigh, string(topic), next, maxWeighed).List()
+		if err != nil {
+			return h, rdb.Wrap("weigh a history", err)
+		}
+		if len(reply) == 0 || rdb.Text(reply[0]) == "" {
+			return fitting, nil
+		}
+		from, to := reply[4].(int64), reply[5].(int64)
+		if next == 0 {
+			h.first, h.size, h.counter = rdb.Text(reply[0]), rdb.Text(reply[1]), rdb.Text(reply[2])
+			h.length, next = reply[3].(int64), from
+		}
+		if from != next {
+			return h, nil
+		}
+		h.bytes, next = h.bytes+reply[6].(int64), to
+		if to > h.last() {
+			h.whole = to == h.last()+1
+			return h, nil
+		}
+	}
+}
+
+// add adds what does not fit.
+func (h history) add(e *Examination) {
+	noted, list, topic := e.Keys.HistoryLimits(h.topic), e.Keys.History(h.topic), e.Keys.Topic(h.topic)
+	checks := []Check{
+		Is(h.first, "HGET", noted, "first"), Is(h.size, "HGET", noted, "size"), Is(h.length, "LLEN", list),
+	}
+	if !h.follows() {
+		counter := rdb.Integer(h.counter, 0)
+		e.Add(noted, fmt.Sprintf("ends with position %d, must end with %d", h.last(), counter), "begun anew",
+			append(checks, Is(h.counter, "HGET", topic, "counter")),
+			Command{"UNLINK", list}, Command{"HSET", noted, "first", counter + 1, "size", 0})
+		return
+	}
+	if !h.fits() {
+		e.Add(noted, fmt.Sprintf("has size %q, must be %d", h.size, h.bytes), "set right", checks,
+			Command{"HSET", noted, "size", h.bytes})
 	}
 }

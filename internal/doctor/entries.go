@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"iter"
 	"strconv"
 
 	"routemaster/internal/bus"
@@ -163,4 +164,60 @@ func (l look) reduction() []Command {
 		}
 	}
 	return append(commands, keep)
+}
+
+// findMissing looks for entries that a queue must have, and that were not found where they have to
+// be. Whose returns the key of what lacks its entry, and the checks that it must have one.
+func (e *Examination) findMissing(
+	q bus.Queue, required iter.Seq[string], whose func(entry string) (key string, checks []Check),
+) {
+	for entry := range required {
+		seen, index := e.Queues[q].Entries[entry], e.Keys.JobsIndex(q)
+		if seen.Listed && seen.States() > 0 {
+			continue
+		}
+		key, checks := whose(entry)
+		if seen.States() > 0 {
+			e.Add(key, "is not in "+keys.JobsIndex(q), "added there",
+				append(checks, Is(0, "SISMEMBER", index, entry)), Command{"SADD", index, entry})
+			continue
+		}
+		e.Add(key, "has no entry in its queue", "given one, to be taken now", append(checks, e.Absent(q, entry)...),
+			Command{"SADD", index, entry}, Command{"LPUSH", e.Keys.Instant(q), entry})
+	}
+}
+
+// Absent checks that an entry is nowhere. The list of instant ones, which may be long, is searched
+// last.
+func (e *Examination) Absent(q bus.Queue, entry string) []Check {
+	return []Check{
+		Is("", "ZSCORE", e.Keys.Scheduled(q), entry),
+		Is(0, "HOLDERS", string(q), entry),
+		Is("", "LPOS", e.Keys.Instant(q), entry),
+	}
+}
+
+func findWorkers(e *Examination) {
+	for q, queue := range e.Queues {
+		for worker, held := range queue.Pending {
+			short, index := keys.Pending(q, bus.WorkerID(worker)), keys.PendingIndex(q)
+			if !e.Has(index, worker) {
+				e.mustListAs(short, "belongs to a worker that is not in "+index, "added there", index, worker, nil)
+			}
+			pending := e.Full(short)
+			running := held[len(held)-1]
+			checks := []Check{Is(running, "LINDEX", pending, -1)}
+			var repair []Command
+			for i, packed := range held[:len(held)-1] {
+				checks = append(checks, Is(packed, "LINDEX", pending, i-len(held)))
+				repair = append(repair, Command{"LREM", pending, 1, packed})
+				if packed != running {
+					repair = append(repair, Command{"RPUSH", e.Keys.Instant(q), packed})
+				}
+			}
+			if repair != nil {
+				e.Add(pending, "has several jobs, must have one", "put back, all but the last", checks, repair...)
+			}
+		}
+	}
 }
