@@ -11,20 +11,11 @@ import (
 	"routemaster/internal/store"
 )
 
-// findHistories looks for histories of which a part is missing, and for those of no topic.
+// findHistories looks for histories of topics that are not there, and for what others lack.
 func findHistories(e *Examination) {
 	for field, value := range e.Elements[keys.Plans()] {
 		if topic, ok := strings.CutPrefix(field, "/"); ok {
 			findKept(e, bus.TopicName(topic), value)
-		}
-	}
-	limits := strings.TrimPrefix(keys.HistoryLimits(""), keys.History(""))
-	for topic := range e.Each(keys.HistoryLimits("")) {
-		findLeftover(e, bus.TopicName(topic), keys.HistoryLimits(bus.TopicName(topic)))
-	}
-	for topic := range e.Each(keys.History("")) {
-		if !strings.HasPrefix(topic, limits) {
-			findLeftover(e, bus.TopicName(topic), keys.History(bus.TopicName(topic)))
 		}
 	}
 }
@@ -61,13 +52,6 @@ func findKept(e *Examination, topic bus.TopicName, value string) {
 // isTopic reports whether there is a topic, or what may become one by a repair.
 func isTopic(e *Examination, topic bus.TopicName) bool {
 	return e.Has(keys.Topics(), string(topic)) || e.Elements[keys.Topic(topic)] != nil
-}
-
-// findLeftover looks at a key of a history, which a topic must keep.
-func findLeftover(e *Examination, topic bus.TopicName, key string) {
-	if field := store.HistoryField(topic); !e.Has(keys.Plans(), field) {
-		e.mustGo(key, "is of a topic that keeps no history", Is(0, "HEXISTS", e.Keys.Plans(), field))
-	}
 }
 
 // scriptWeigh weighs a history. Its header says what it takes, returns and keeps.

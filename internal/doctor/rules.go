@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"iter"
 	"slices"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 )
 
 // Most of what does not fit is repaired by one plain command: an element is put into a list that
@@ -73,14 +75,28 @@ var leftovers = []struct {
 	{keys.BatchState(""), "is of a batch that is not there", isLostBatch},
 	{keys.DeadLetterCause(""), "is of a dead letter that is not there", isLostLetter},
 	{keys.ReplayBatches(""), "is of a replay that is over", isOver},
+	{keys.HistoryLimits(""), "is of a topic that keeps no history", isUnkept},
+	{keys.History(""), "is of a topic that keeps no history", isUnkept},
 	{MovesPrefix, "is of a label that is not there", isLostLabel},
 }
 
 func findLeftovers(e *Examination) {
 	for _, l := range leftovers {
-		for of := range e.Each(l.prefix) {
+		for of := range e.eachOf(l.prefix) {
 			if lost, checks := l.isLost(e, of); lost {
 				e.mustGo(l.prefix+of, l.problem, checks...)
+			}
+		}
+	}
+}
+
+// eachOf iterates over what follows a prefix of the layout in keys. Keys that begin with a longer
+// one are not its own.
+func (e *Examination) eachOf(prefix string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for of := range e.Each(prefix) {
+			if f, _ := FamilyOf(prefix + of); f.Prefix == prefix && !yield(of) {
+				return
 			}
 		}
 	}
@@ -106,6 +122,11 @@ func isLostLabel(e *Examination, id string) (bool, []Check) {
 	return !e.Labels[id].There, newLabelExam(e).unchanged(id)
 }
 
+func isUnkept(e *Examination, topic string) (bool, []Check) {
+	field := store.HistoryField(bus.TopicName(topic))
+	return !e.Has(keys.Plans(), field), []Check{Is(0, "HEXISTS", e.Keys.Plans(), field)}
+}
+
 func isOver(e *Examination, replay string) (bool, []Check) {
 	return !e.Has(keys.RunningReplays(), replay), []Check{
 		Is(0, "SISMEMBER", e.Keys.RunningReplays(), replay),
@@ -129,9 +150,8 @@ func findForeign(e *Examination) {
 		return
 	}
 	for _, h := range homes {
-		for of := range e.Each(h.prefix) {
-			f, _ := FamilyOf(h.prefix + of)
-			if f.Prefix == h.prefix && !e.Redis.Owns(of) { // what another's prefix begins with is its own
+		for of := range e.eachOf(h.prefix) {
+			if !e.Redis.Owns(of) {
 				e.Add(e.Full(h.prefix+of), h.problem, "", []Check{e.isThere(h.prefix + of)})
 			}
 		}

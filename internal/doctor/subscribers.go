@@ -32,8 +32,7 @@ func findSubscribers(e *Examination) {
 		switch {
 		case isListed && hasCallback, foreign && !hasCallback:
 		case hasCallback:
-			e.Add(key, "is not in "+keys.Subscribers(), "added there",
-				[]Check{unlisted, Not(0, "HSTRLEN", key, "callback")}, add)
+			e.mustList(keys.Subscriber(bus.Token(token)), keys.Subscribers(), token, nil, Not(0, "HSTRLEN", key, "callback"))
 		case isListed:
 			e.Add(key, "has no callback", "removed, with its subscriptions",
 				[]Check{Is(1, "SISMEMBER", all, token), silent}, remove)
