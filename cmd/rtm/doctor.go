@@ -29,6 +29,7 @@ func newDoctorCommand() *cobra.Command {
 		Short: "find what is inconsistent in a bus's Redis, and repair it",
 		Long: `Read a bus's Redis, in small slices, and print what is inconsistent: batches without jobs, jobs without
 batches, wrong gauges, leftovers of deleted subscribers. With --fix repair it. The bus may run meanwhile.
+Only counts of what changes all the time can then be neither checked nor repaired: stop the workers for these.
 
 That Redis has lost data, as the processes of the bus notice, is an error until --accept-loss acknowledges it. That is
 refused while a partition is held, or has come back without its keys: see rtm cluster release.
@@ -188,6 +189,9 @@ func (d *examination) sumUp(s doctor.Stats, took time.Duration) {
 	}
 	for _, what := range s.Unchecked {
 		fmt.Fprintf(d.out, "%s: not checked, too busy\n", printable(what))
+	}
+	if len(s.Unchecked) > 0 {
+		fmt.Fprintln(d.out, "To have that checked, stop the workers of the bus, and run this again.")
 	}
 	fmt.Fprintf(d.out, "Read %d batches, %d jobs, %d subscribers and %d topics in %v: ",
 		s.Batches, s.Jobs, s.Subscribers, s.Topics, took.Round(time.Millisecond))

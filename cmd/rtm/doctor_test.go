@@ -20,6 +20,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -302,6 +303,17 @@ func TestDoctorWithoutRedis(t *testing.T) {
 	status, _, stderr = runDoctor(t, stopped, "--redis-url", "redis://127.0.0.1:1/0")
 	assert.Equal(t, app.ExitFailed, status)
 	assert.Contains(t, stderr, "stopped before the end")
+}
+
+// TestDoctorSaysWhatToDoAboutCountsThatChange has counts that changed whenever they were counted.
+func TestDoctorSaysWhatToDoAboutCountsThatChange(t *testing.T) {
+	var out bytes.Buffer
+	d := examination{out: &out}
+	d.sumUp(doctor.Stats{Unchecked: []string{"the gauges of shop", "the accounts of clients"}}, time.Second)
+	assert.Equal(t, "the gauges of shop: not checked, too busy\n"+
+		"the accounts of clients: not checked, too busy\n"+
+		"To have that checked, stop the workers of the bus, and run this again.\n"+
+		"Read 0 batches, 0 jobs, 0 subscribers and 0 topics in 1s: all that was checked is in order.\n", out.String())
 }
 
 func TestDoctorReportsFailingSubscribers(t *testing.T) {
