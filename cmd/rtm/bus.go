@@ -113,6 +113,11 @@ func (b *busFlags) complete(
 	}
 }
 
+// completeKind completes an argument with names that the bus has.
+func (b *busFlags) completeKind(cmd *cobra.Command, k kind) ([]string, cobra.ShellCompDirective) {
+	return b.complete(0, -1, k.names, k.safe)(cmd, nil, "")
+}
+
 // completeTopics completes arguments with the bus's topics; see [busFlags.complete].
 func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
 	return b.complete(from, to, func(ctx context.Context, c *client.Client) (names []string) {

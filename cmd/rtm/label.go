@@ -1,235 +1,201 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"routemaster/client"
 	"routemaster/client/machines"
 	"routemaster/client/subscriber"
+	"routemaster/internal/bus"
 	internal "routemaster/internal/machines"
 	"routemaster/internal/terminal"
 )
 
-func newLabelCommand() *cobra.Command {
-	var bus busFlags
-	group := newGroup("label", "look at the labels of state machines, and change them",
-		"  rtm label show drip_feed user-7 -b @production\n  rtm label set drip_feed user-7 plan=pro -b @production",
-		newLabelShowCommand(&bus), newLabelListCommand(&bus), newLabelAddCommand(&bus), newLabelSetCommand(&bus), newLabelDelCommand(&bus),
-		newLabelRetryCommand(&bus), newLabelEvaluateCommand(&bus), newLabelHistoryCommand(&bus))
-	bus.add(group)
-	return group
-}
+// These are the arguments of commands about labels.
+var (
+	aLabel        = []kind{machine, label}
+	aLabelAndMore = []kind{machine, label, anything}
+)
 
-// labelAction does something with a machine's labels. The arguments are those behind the machine.
-type labelAction func(cmd *cobra.Command, m *machines.Machine, args []string) error
-
-// runLabels makes a cobra function from one that needs a machine.
-func (b *busFlags) runLabels(do labelAction) func(*cobra.Command, []string) error {
-	return b.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		return do(cmd, machines.Of(c, args[0]), args[1:])
-	})
-}
-
-// labelArgs accepts a machine and atLeast to atMost further arguments, the first of which are names
-// of labels.
-func labelArgs(atLeast, atMost, names int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if atMost >= 0 {
-			atMost++
-		}
-		if err := machineArgs(1+atLeast, atMost)(cmd, args); err != nil {
-			return err
-		}
-		for i, name := range args[1:] {
-			if i == names {
-				break
-			}
-			if err := internal.LabelName(name).Validate(); err != nil {
-				return usageError{fmt.Errorf("%q does not name a label: %s", name, detailOf(err))}
-			}
-		}
-		return nil
-	}
-}
-
-// waitFlag says how long a change waits for its label to come to rest.
-type waitFlag struct{ wait time.Duration }
-
-func (f *waitFlag) add(command *cobra.Command) {
-	command.Flags().DurationVar(&f.wait, "wait", time.Second, "wait so long for the label to come to rest, 0s to 10s")
-}
-
-// run is [busFlags.runLabels] with the flag.
-func (f *waitFlag) run(bus *busFlags, do labelAction) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if f.wait < 0 || f.wait > 10*time.Second || f.wait%time.Millisecond != 0 {
-			return wrongFlag("wait", "0s to 10s, in whole ms")
-		}
-		return bus.runLabels(func(cmd *cobra.Command, m *machines.Machine, args []string) error {
-			return do(cmd, m.Waiting(subscriber.Milliseconds(f.wait.Milliseconds())), args)
-		})(cmd, args)
-	}
-}
-
-func newLabelDelCommand(bus *busFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "del MACHINE LABEL [LABEL...]",
-		Short: "delete labels",
-		Long: `Delete labels with their metadata. It is no error if there is none. The name of a label that was deleted cannot be used
-for 24 hours, in which rtm label history still shows its moves.`,
-		Example:           "  rtm label del drip_feed user-7 -b @production",
-		Args:              labelArgs(1, -1, -1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: bus.runLabels(func(cmd *cobra.Command, m *machines.Machine, labels []string) error {
-			for _, label := range labels {
-				if err := m.Delete(cmd.Context(), label); err != nil {
-					return err
-				}
-			}
-			return nil
-		}),
-	}
-}
-
-func newLabelRetryCommand(bus *busFlags) *cobra.Command {
-	var wait waitFlag
-	command := &cobra.Command{
-		Use:   "retry MACHINE LABEL [LABEL...]",
-		Short: "have errored labels try their action again",
-		Long: `Have errored labels try their action again, and say where each is then. It ends with the first that is not errored.
-rtm label list MACHINE --errored has those that are.`,
-		Example: "  rtm label retry drip_feed user-7 -b @production\n" +
-			"  rtm label list drip_feed --errored -b @production | cut -f 1 | xargs -d '\\n' rtm label retry drip_feed -b @production",
-		Args:              labelArgs(1, -1, -1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: wait.run(bus, func(cmd *cobra.Command, m *machines.Machine, labels []string) error {
-			for _, label := range labels {
-				status, err := m.Retry(cmd.Context(), label)
+var labelRows = row{
+	use: "label", short: "look at the labels of state machines, and change them",
+	example: "  rtm label show drip_feed user-7 -b @production\n  rtm label set drip_feed user-7 plan=pro -b @production",
+	rows: []row{
+		{
+			use: "show MACHINE LABEL", short: "show a label: where it is, and why it waits there", kinds: aLabel,
+			long: `Show where a label is, since when, and why: the condition of its gate with the value of each part, and what will have it
+evaluated, first what comes next; or how its action has failed. As a table on a terminal, else a line for each, with name
+and value separated by a tab. What depends on a feed is unknown: rtm label evaluate --dry-run asks it. If no worker of the
+bus moves labels, a line on stderr says so.`,
+			example: "  rtm label show drip_feed user-7 -b @production\n  rtm label show drip_feed user-7 --json -b @production",
+			json:    jsonObject,
+			run: func(c *call) error {
+				status, err := c.machine().Label(c.Context(), c.args[1])
 				if err != nil {
 					return err
 				}
+				sayThatNoneMoves(c, status)
+				return showLabel(c, status)
+			},
+		},
+		{
+			use: "list MACHINE", short: "list the labels of a state machine, with their states", kinds: aLabel,
+			long: `List labels of a machine in the order of the bytes of their names. At most --limit are printed. If there are more, a line
+on stderr says which --after goes on with them.
+
+Without a terminal each label is a line with its name and its state, separated by a tab.`,
+			example: "  rtm label list drip_feed -b @production\n  rtm label list drip_feed --state send_welcome --errored -b @production\n" +
+				"  rtm label list drip_feed --limit 1000000 --json -b @production",
+			flags: func(f *pflag.FlagSet) {
+				f.String("state", "", "only those in this `STATE`")
+				f.Bool("errored", false, "only those whose action has failed for good")
+				f.Int("limit", 100, "print `COUNT` labels at most")
+				f.String("after", "", "go on behind this `LABEL`")
+			},
+			json: jsonArray,
+			run:  listLabels,
+		},
+		{
+			use: "add MACHINE LABEL [PATH=VALUE...]", short: "make a label, with its metadata", kinds: aLabelAndMore,
+			long: "Make a label, which begins in the first state of the machine. It is an error if there is one of the name.\n\n" + metadataHelp,
+			example: "  rtm label add drip_feed user-7 plan=free -b @production\n" +
+				"  rtm label add drip_feed user-7 --data @user.json -b @production",
+			flags: addMetadataFlags,
+			json:  jsonLabel,
+			run: changeLabel(func(c *call, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
+				return m.Create(c.Context(), name, object)
+			}),
+		},
+		{
+			use: "set MACHINE LABEL PATH=VALUE...", short: "merge metadata into that of a label, which may move it", kinds: aLabelAndMore,
+			long: "Merge metadata into that of a label, which has its gate evaluated if that has a trigger for it: objects are merged,\n" +
+				"anything else replaces what is there, and null removes it.\n\n" + metadataHelp,
+			example: "  rtm label set drip_feed user-7 plan=pro address.city=null -b @production\n" +
+				"  jq .user event.json | rtm label set drip_feed user-7 --create --data - -b @production",
+			flags: func(f *pflag.FlagSet) {
+				addMetadataFlags(f)
+				f.Bool("create", false, "make the label if there is none")
+			},
+			json: jsonLabel,
+			run:  changeLabel(mergeMetadata),
+		},
+		{
+			use: "del MACHINE LABEL [LABEL...]", short: "delete labels", kinds: aLabel,
+			long: `Delete labels with their metadata. It is no error if there is none. The name of a label that was deleted cannot be used
+for 24 hours, in which rtm label history still shows its moves.`,
+			example: "  rtm label del drip_feed user-7 -b @production",
+			run:     each(1, func(c *call, label string) (string, error) { return "", c.machine().Delete(c.Context(), label) }),
+		},
+		{
+			use: "retry MACHINE LABEL [LABEL...]", short: "have errored labels try their action again", kinds: aLabel,
+			long: `Have errored labels try their action again, and say where each is then. It ends with the first that is not errored.
+rtm label list MACHINE --errored has those that are.`,
+			example: "  rtm label retry drip_feed user-7 -b @production\n" +
+				"  rtm label list drip_feed --errored -b @production | cut -f 1 | xargs -d '\\n' rtm label retry drip_feed -b @production",
+			flags: addWaitFlag,
+			run: each(1, func(c *call, label string) (string, error) {
+				m, err := waiting(c)
+				if err != nil {
+					return "", err
+				}
+				status, err := m.Retry(c.Context(), label)
 				line := fmt.Sprintf("retried %s: it is in %s", label, status.State)
 				if status.Errored != nil {
 					line += ", errored: " + status.Errored.Reason
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(line))
-			}
-			return nil
-		}),
-	}
-	wait.add(command)
-	return command
-}
-
-// labelLister is what rtm label list is told.
-type labelLister struct {
-	filter machines.Filter
-	after  string
-	limit  int
-	asJSON bool
-}
-
-func newLabelListCommand(bus *busFlags) *cobra.Command {
-	var l labelLister
-	command := &cobra.Command{
-		Use:   "list MACHINE",
-		Short: "list the labels of a state machine, with their states",
-		Long: `List labels of a machine in the order of the bytes of their names. At most --limit are printed. If there are more, a line
-on stderr says which --after goes on with them.
-
-Without a terminal each label is a line with its name and its state, separated by a tab.`,
-		Example: "  rtm label list drip_feed -b @production\n  rtm label list drip_feed --state send_welcome --errored -b @production\n" +
-			"  rtm label list drip_feed --limit 1000000 --json -b @production",
-		Args:              machineArgs(1, 1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if l.limit < 1 {
-				return wrongFlag("limit", "1 or more")
-			}
-			return bus.runLabels(l.run)(cmd, args)
+				return line, err
+			}),
 		},
-	}
-	addJSONFlag(command, &l.asJSON)
-	flags := command.Flags()
-	flags.StringVar(&l.filter.State, "state", "", "only those in this `STATE`")
-	flags.BoolVar(&l.filter.Errored, "errored", false, "only those whose action has failed for good")
-	flags.IntVar(&l.limit, "limit", 100, "print `COUNT` labels at most")
-	flags.StringVar(&l.after, "after", "", "go on behind this `LABEL`")
-	return command
-}
-
-func (l *labelLister) run(cmd *cobra.Command, m *machines.Machine, _ []string) error {
-	var found []machines.Listed
-	var rows [][]string
-	more := false
-	for label, err := range m.Labels(cmd.Context(), l.filter, l.after) {
-		if err != nil {
-			return err
-		}
-		if more = len(found) == l.limit; more {
-			break
-		}
-		found, rows = append(found, label), append(rows, []string{label.Name, label.State})
-	}
-	err := list{
-		json: l.asJSON, value: append([]machines.Listed{}, found...), empty: "There are no such labels.",
-		header: []string{"LABEL", "STATE"}, rows: rows,
-		plain: func(w io.Writer) error { return lines(w, rows) },
-	}.print(cmd.OutOrStdout())
-	if more {
-		fmt.Fprintf(cmd.ErrOrStderr(), "rtm: there are more labels; go on with --after %s\n", strconv.Quote(terminal.Escape(found[len(found)-1].Name)))
-	}
-	return err
-}
-
-func newLabelHistoryCommand(bus *busFlags) *cobra.Command {
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "history MACHINE LABEL",
-		Short: "list the moves of a label, and why it has moved",
-		Long: `List the last 100 moves of a label, the latest first; also of one that was deleted, for 24 hours. If there were more, a
+		{
+			use: "evaluate MACHINE LABEL", short: "evaluate the gate of a label now, or say what would happen", kinds: aLabel,
+			long: `Evaluate the gate of a label now, which may move it, and show the label then as rtm label show does. With --dry-run show
+what would happen, and change nothing: the value of the condition and of its parts, and where the label would go. Feeds are
+asked.`,
+			example: "  rtm label evaluate drip_feed user-7 --dry-run -b @production\n  rtm label evaluate drip_feed user-7 -b @production",
+			flags: func(f *pflag.FlagSet) {
+				addWaitFlag(f)
+				f.Bool("dry-run", false, "only say what would happen")
+			},
+			json: jsonObject,
+			run:  evaluateLabel,
+		},
+		{
+			use: "history MACHINE LABEL", short: "list the moves of a label, and why it has moved", kinds: aLabel,
+			long: `List the last 100 moves of a label, the latest first; also of one that was deleted, for 24 hours. If there were more, a
 line on stderr says how many. TRIGGER is what had the gate evaluated, STATUS that of the answer to the action's webhook.
 --json also has the values of the condition's parts.
 
 Without a terminal each move is a line with its time, the states that it was from and to (empty for the creation and the
 deletion), the trigger and the status, separated by tabs.`,
-		Example:           "  rtm label history drip_feed user-7 -b @production\n  rtm label history drip_feed user-7 --json -b @production",
-		Args:              labelArgs(1, 1, 1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: bus.runLabels(func(cmd *cobra.Command, m *machines.Machine, args []string) error {
-			history, err := m.History(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			var rows, table [][]string
-			for _, move := range history.Moves {
-				row := []string{move.At.Format(time.RFC3339Nano), orEmpty(move.From), orEmpty(move.To), move.Why.Trigger, unlessZero(move.Why.Status)}
-				shown := []string{clock(move.At.Time)}
-				for _, cell := range row[1:] {
-					shown = append(shown, orDash(cell))
-				}
-				rows, table = append(rows, row), append(table, shown)
-			}
-			err = list{
-				json: asJSON, value: append([]machines.Move{}, history.Moves...), empty: "It has not moved.",
-				header: []string{"AT", "FROM", "TO", "TRIGGER", "STATUS"}, rows: table,
-				plain: func(w io.Writer) error { return lines(w, rows) },
-			}.print(cmd.OutOrStdout())
-			if shown := int64(len(rows)); shown < history.Count {
-				fmt.Fprintf(cmd.ErrOrStderr(), "rtm: these are the last %d of %d moves; older ones are not kept\n", shown, history.Count)
-			}
-			return err
-		}),
+			example: "  rtm label history drip_feed user-7 -b @production\n  rtm label history drip_feed user-7 --json -b @production",
+			json:    jsonArray,
+			run:     listMoves,
+		},
+	},
+}
+
+// addWaitFlag adds the flag that says how long a change waits for its label to come to rest.
+func addWaitFlag(f *pflag.FlagSet) {
+	f.Duration("wait", time.Second, "wait so long for the label to come to rest, 0s to 10s")
+}
+
+// waiting is the machine of a command, which waits as the flag says.
+func waiting(c *call) (*machines.Machine, error) {
+	wait := c.duration("wait")
+	if wait < 0 || wait > 10*time.Second || wait%time.Millisecond != 0 {
+		return nil, wrongFlag("wait", "0s to 10s, in whole ms")
 	}
-	addJSONFlag(command, &asJSON)
-	return command
+	return c.machine().Waiting(subscriber.Milliseconds(wait.Milliseconds())), nil
+}
+
+func listLabels(c *call) error {
+	limit := c.int("limit")
+	if limit < 1 {
+		return wrongFlag("limit", "1 or more")
+	}
+	var found []machines.Listed
+	more := false
+	for label, err := range c.machine().Labels(c.Context(), machines.Filter{State: c.text("state"), Errored: c.is("errored")}, c.text("after")) {
+		if err != nil {
+			return err
+		}
+		if more = len(found) == limit; more {
+			break
+		}
+		found = append(found, label)
+	}
+	err := printList(c, found, "There are no such labels.", "LABEL|STATE", func(l machines.Listed) []any { return []any{l.Name, l.State} })
+	if more {
+		c.note("there are more labels; go on with --after %s", strconv.Quote(terminal.Escape(found[len(found)-1].Name)))
+	}
+	return err
+}
+
+func listMoves(c *call) error {
+	history, err := c.machine().History(c.Context(), c.args[1])
+	if err != nil {
+		return err
+	}
+	err = printList(c, history.Moves, "It has not moved.", "AT|FROM|TO|TRIGGER|STATUS", func(m machines.Move) []any {
+		status := ""
+		if m.Why.Status != 0 {
+			status = strconv.Itoa(m.Why.Status)
+		}
+		at := cell{clock(m.At.Time), m.At.Format(time.RFC3339Nano)}
+		return []any{at, dashed(orEmpty(m.From)), dashed(orEmpty(m.To)), dashed(m.Why.Trigger), dashed(status)}
+	})
+	if shown := int64(len(history.Moves)); shown < history.Count {
+		c.note("these are the last %d of %d moves; older ones are not kept", shown, history.Count)
+	}
+	return err
 }
 
 func orEmpty(state *string) string {
@@ -239,18 +205,99 @@ func orEmpty(state *string) string {
 	return *state
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
+func evaluateLabel(c *call) error {
+	m, err := waiting(c)
+	if err != nil {
+		return err
 	}
-	return text
+	if !c.is("dry-run") {
+		status, err := m.Evaluate(c.Context(), c.args[1])
+		if err != nil {
+			return err
+		}
+		return showLabel(c, status)
+	}
+	would, err := m.DryRun(c.Context(), c.args[1])
+	if err != nil {
+		return err
+	}
+	to := cmp.Or(would.To, "nowhere: it would stay")
+	rows := append([][]string{{"state", would.State}}, explanationRows(would.Explanation)...)
+	return c.show(would, append(rows, []string{"would move to", to}))
 }
 
-func unlessZero(n int) string {
-	if n == 0 {
-		return ""
+const metadataHelp = `VALUE is JSON, or else a string as it is: 7 is a number, and '"7"' a string. Dots in a PATH are for objects in objects.
+--data is for names with dots, and for all at once.
+
+The state that the label has then is printed, when it has come to rest or --wait is over.`
+
+const jsonLabel = "print the label as a JSON object"
+
+// addMetadataFlags adds the flags that say what metadata is sent.
+func addMetadataFlags(f *pflag.FlagSet) {
+	addWaitFlag(f)
+	f.String("data", "", "metadata, a `JSON` object; @FILE reads it from a file, - from the standard input")
+}
+
+// changeLabel runs a change by the metadata of the command, and prints the state of the label then.
+func changeLabel(do func(c *call, m *machines.Machine, name string, object internal.Object) (machines.Label, error)) func(*call) error {
+	return func(c *call) error {
+		m, err := waiting(c)
+		if err != nil {
+			return err
+		}
+		object, err := readMetadata(c)
+		if err != nil {
+			return err
+		}
+		label, err := do(c, m, c.args[1], object)
+		return c.sayOr(label.State, label, err)
 	}
-	return strconv.Itoa(n)
+}
+
+// readMetadata reads the metadata of the arguments, which win, and of --data. What is wrong is a
+// [usageError].
+func readMetadata(c *call) (object internal.Object, err error) {
+	text, err := readFlag(c, "data")
+	if err != nil {
+		return nil, err
+	}
+	object = internal.Object{}
+	if text != nil {
+		if object, err = internal.ParseObject(text); err != nil {
+			return nil, usageError{fmt.Errorf("--data %s", detailOf(err))}
+		}
+	}
+	for _, arg := range c.args[2:] {
+		if object, err = assign(object, arg); err != nil {
+			return nil, err
+		}
+	}
+	packed, err := object.Pack()
+	if err == nil && bus.IsTooDeep(packed) {
+		err = bus.Invalidf("", "the metadata %s", bus.TooDeep)
+	}
+	if err != nil {
+		return nil, usageError{errors.New(detailOf(err))}
+	}
+	return object, nil
+}
+
+// mergeMetadata merges metadata into that of a label, or with --create makes the label with it.
+func mergeMetadata(c *call, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
+	create := c.is("create")
+	if len(object) == 0 && !create {
+		return machines.Label{}, errNoChange
+	}
+	label, err := m.Merge(c.Context(), name, object)
+	if !create || !isNotFound(err) {
+		return label, err
+	}
+	label, err = m.Create(c.Context(), name, internal.Object{}.Merge(object, false))
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusConflict { // another request made it first
+		return m.Merge(c.Context(), name, object)
+	}
+	return label, err
 }
 
 // errNoChange is the error of a change that changes nothing.

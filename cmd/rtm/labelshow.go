@@ -1,105 +1,32 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"routemaster/client"
 	"routemaster/client/machines"
 	"routemaster/internal/bus"
 	"routemaster/internal/terminal"
 	"routemaster/internal/top"
 )
 
-func newLabelShowCommand(to *busFlags) *cobra.Command {
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "show MACHINE LABEL",
-		Short: "show a label: where it is, and why it waits there",
-		Long: `Show where a label is, since when, and why: the condition of its gate with the value of each part, and what will have it
-evaluated, first what comes next; or how its action has failed. As a table on a terminal, else a line for each, with name
-and value separated by a tab. What depends on a feed is unknown: rtm label evaluate --dry-run asks it. If no worker of the
-bus moves labels, a line on stderr says so.`,
-		Example:           "  rtm label show drip_feed user-7 -b @production\n  rtm label show drip_feed user-7 --json -b @production",
-		Args:              labelArgs(1, 1, 1),
-		ValidArgsFunction: to.completeMachines,
-		RunE: to.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			status, err := machines.Of(c, args[0]).Label(cmd.Context(), args[1])
-			if err != nil {
-				return err
-			}
-			sayThatNoneMoves(cmd, c, status)
-			return printStatus(cmd, status, asJSON)
-		}),
-	}
-	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return command
-}
-
 // sayThatNoneMoves says on stderr why no label moves, if that is so and a label is not at its end.
-func sayThatNoneMoves(cmd *cobra.Command, c *client.Client, s machines.Status) {
+func sayThatNoneMoves(c *call, s machines.Status) {
 	if s.Waiting == nil && s.Action == nil {
 		return
 	}
-	if p, found := top.NewReader(c).Find(cmd.Context(), "no-worker", "no-machine-threads"); found {
-		fmt.Fprintln(cmd.ErrOrStderr(), "rtm: no label moves now: "+terminal.Escape(p.Title+" "+p.Detail))
+	if p, found := top.NewReader(c.bus).Find(c.Context(), "no-worker", "no-machine-threads"); found {
+		c.note("no label moves now: %s %s", p.Title, p.Detail)
 	}
 }
 
-func newLabelEvaluateCommand(to *busFlags) *cobra.Command {
-	var wait waitFlag
-	var dryRun, asJSON bool
-	command := &cobra.Command{
-		Use:   "evaluate MACHINE LABEL",
-		Short: "evaluate the gate of a label now, or say what would happen",
-		Long: `Evaluate the gate of a label now, which may move it, and show the label then as rtm label show does. With --dry-run show
-what would happen, and change nothing: the value of the condition and of its parts, and where the label would go. Feeds are
-asked.`,
-		Example:           "  rtm label evaluate drip_feed user-7 --dry-run -b @production\n  rtm label evaluate drip_feed user-7 -b @production",
-		Args:              labelArgs(1, 1, 1),
-		ValidArgsFunction: to.completeMachines,
-		RunE: wait.run(to, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
-			if !dryRun {
-				status, err := m.Evaluate(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				return printStatus(cmd, status, asJSON)
-			}
-			would, err := m.DryRun(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			to := cmp.Or(would.To, "nowhere: it would stay")
-			rows := append([][]string{{"state", would.State}}, explanationRows(would.Explanation)...)
-			return printRows(cmd.OutOrStdout(), append(rows, []string{"would move to", to}), would, asJSON)
-		}),
-	}
-	wait.add(command)
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would happen")
-	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return command
-}
-
-// printStatus prints the status of the label that a command is about.
-func printStatus(cmd *cobra.Command, status machines.Status, asJSON bool) error {
-	evaluate := bus.Command("label evaluate", cmd.Flags().Args()...)
-	return printRows(cmd.OutOrStdout(), statusRows(status, evaluate, time.Now()), status, asJSON)
-}
-
-// printRows prints what is known of one thing: names and values, or an object.
-func printRows(w io.Writer, rows [][]string, value any, asJSON bool) error {
-	return list{
-		json: asJSON, value: value, header: []string{"WHAT", "VALUE"}, rows: rows,
-		plain: func(w io.Writer) error { return lines(w, rows) },
-	}.print(w)
+// showLabel prints the status of the label that a command is about.
+func showLabel(c *call, status machines.Status) error {
+	evaluate := bus.Command("label evaluate", c.args...)
+	return c.show(status, statusRows(status, evaluate, time.Now()))
 }
 
 // statusRows are the rows of rtm label show. Evaluate is the command that has the gate evaluated.

@@ -15,7 +15,7 @@ import (
 func newMachineCommand() *cobra.Command {
 	return newGroup("machine", "check, draw and apply state machines, and look at them",
 		"  rtm machine validate machines.yaml\n  rtm machine apply machines.yaml -b @production -t $ROOT_KEY\n  rtm machine list -b @production",
-		newMachineValidateCommand(), newMachineGraphCommand(), newMachineApplyCommand(), newMachineListCommand(), newMachineShowCommand())
+		newMachineValidateCommand(), newMachineGraphCommand(), newMachineApplyCommand(), newFamily(machineListRow), newFamily(machineShowRow))
 }
 
 func newMachineValidateCommand() *cobra.Command {

@@ -2,19 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"regexp"
-	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
-	"routemaster/client"
 	clientmachines "routemaster/client/machines"
-	"routemaster/internal/machines"
 	"routemaster/internal/terminal"
 )
 
@@ -26,48 +18,28 @@ type machineSummary struct {
 	Errored int64 `json:"errored"`
 }
 
-func newMachineListCommand() *cobra.Command {
-	var bus busFlags
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "list the state machines of a bus, with how many labels they have",
-		Long: `List the state machines of a bus, by name. ERRORED is how many labels are: their action has failed for good, and waits for
+var machineListRow = row{
+	use: "list", short: "list the state machines of a bus, with how many labels they have",
+	long: `List the state machines of a bus, by name. ERRORED is how many labels are: their action has failed for good, and waits for
 rtm label retry.
 
 Without a terminal each machine is a line with name, and the numbers of states, of labels and of those that are errored,
 separated by tabs.`,
-		Example: "  rtm machine list -b @production\n  rtm machine list -b bus.example -t shop--1 --json",
-		Args:    arguments(0, 0),
-		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			all, err := summarizeMachines(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			var rows [][]string
-			for _, m := range all {
-				rows = append(rows, []string{m.Name, strconv.Itoa(len(m.Labels)), number(total(m.Labels)), number(m.Errored)})
-			}
-			return list{
-				json: asJSON, value: append([]machineSummary{}, all...), empty: "There are no state machines.",
-				header: []string{"MACHINE", "STATES", "LABELS", "ERRORED"}, rows: rows,
-				plain: func(w io.Writer) error { return lines(w, rows) },
-			}.print(cmd.OutOrStdout())
-		}),
-	}
-	bus.add(command)
-	addJSONFlag(command, &asJSON)
-	return command
+	example: "  rtm machine list -b @production\n  rtm machine list -b bus.example -t shop--1 --json",
+	json:    jsonArray,
+	run: listing(summarizeMachines, "There are no state machines.", "MACHINE|STATES|LABELS|ERRORED", func(m machineSummary) []any {
+		return []any{m.Name, len(m.Labels), total(m.Labels), m.Errored}
+	}),
 }
 
 // summarizeMachines reads all machines. One that vanishes meanwhile is left out.
-func summarizeMachines(ctx context.Context, c *client.Client) (all []machineSummary, err error) {
-	names, _, err := clientmachines.Names(ctx, c)
+func summarizeMachines(c *call) (all []machineSummary, err error) {
+	names, _, err := clientmachines.Names(c.Context(), c.bus)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		info, err := clientmachines.Of(c, name).Show(ctx)
+		info, err := clientmachines.Of(c.bus, name).Show(c.Context())
 		if isNotFound(err) {
 			continue
 		}
@@ -79,8 +51,6 @@ func summarizeMachines(ctx context.Context, c *client.Client) (all []machineSumm
 	return all, nil
 }
 
-func number(n int64) string { return strconv.FormatInt(n, 10) }
-
 func total(labels map[string]int64) (sum int64) {
 	for _, n := range labels {
 		sum += n
@@ -88,42 +58,30 @@ func total(labels map[string]int64) (sum int64) {
 	return sum
 }
 
-func newMachineShowCommand() *cobra.Command {
-	var bus busFlags
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "show MACHINE",
-		Short: "show a state machine: its states, and how many labels are in each",
-		Long: `Show a state machine as the bus has it. WHAT is the condition of a gate, or the webhook of an action.
+var machineShowRow = row{
+	use: "show MACHINE", short: "show a state machine: its states, and how many labels are in each", kinds: []kind{machine},
+	long: `Show a state machine as the bus has it. WHAT is the condition of a gate, or the webhook of an action.
 
 Without a terminal each state is a line with its name, gate or action, the number of its labels, its condition or
 webhook, its triggers, and what is next, separated by tabs. --json has all of the definition.`,
-		Example:           "  rtm machine show drip_feed -b @production\n  rtm machine show drip_feed -b bus.example -t shop--1 --json",
-		Args:              machineArgs(1, 1),
-		ValidArgsFunction: bus.completeMachines,
-		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			info, err := clientmachines.Of(c, args[0]).Show(cmd.Context())
-			if err != nil {
-				return err
-			}
-			rows, clients, err := stateRows(info)
-			if err != nil {
-				return err
-			}
-			if out := cmd.OutOrStdout(); !asJSON && terminal.Is(out) {
-				fmt.Fprintf(out, "%s: version %d, applied %s; %s, %d errored; for %s\n\n",
-					printable(info.Name), info.Version, clock(info.AppliedAt.Time), count(int(total(info.Labels)), "label"), info.Errored,
-					cmp.Or(strings.Join(clients, ", "), "all clients"))
-			}
-			return list{
-				json: asJSON, value: info, header: []string{"STATE", "KIND", "LABELS", "WHAT", "TRIGGERS", "NEXT"}, rows: rows,
-				plain: func(w io.Writer) error { return lines(w, rows) },
-			}.print(cmd.OutOrStdout())
-		}),
-	}
-	bus.add(command)
-	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return command
+	example: "  rtm machine show drip_feed -b @production\n  rtm machine show drip_feed -b bus.example -t shop--1 --json",
+	json:    jsonObject,
+	run: func(c *call) error {
+		info, err := c.machine().Show(c.Context())
+		if err != nil {
+			return err
+		}
+		rows, clients, err := stateRows(info)
+		if err != nil {
+			return err
+		}
+		if out := c.OutOrStdout(); !c.is("json") && terminal.Is(out) {
+			fmt.Fprintf(out, "%s: version %d, applied %s; %s, %d errored; for %s\n\n",
+				printable(info.Name), info.Version, clock(info.AppliedAt.Time), count(int(total(info.Labels)), "label"), info.Errored,
+				cmp.Or(strings.Join(clients, ", "), "all clients"))
+		}
+		return c.print(list{value: info, header: []string{"STATE", "KIND", "LABELS", "WHAT", "TRIGGERS", "NEXT"}, rows: rows})
+	},
 }
 
 // shownState is a state of a definition, as the bus shows it.
@@ -208,28 +166,4 @@ func showNext(next json.RawMessage) string {
 		texts = append(texts, fmt.Sprintf("%s: %s", d.Value, d.State))
 	}
 	return fmt.Sprintf("by %s: %s", by.Path, strings.Join(append(texts, "else "+by.Default), ", "))
-}
-
-// machineArgs accepts atLeast to atMost arguments, the first of which names a machine.
-func machineArgs(atLeast, atMost int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := arguments(atLeast, atMost)(cmd, args); err != nil || len(args) == 0 {
-			return err
-		}
-		if err := machines.Name(args[0]).Validate(); err != nil {
-			return usageError{fmt.Errorf("%q does not name a machine: %s", args[0], detailOf(err))}
-		}
-		return nil
-	}
-}
-
-// plainName is a machine's name that shells, which evaluate what they complete, leave as it is.
-var plainName = regexp.MustCompile(`^[\w.-]+$`)
-
-// completeMachines completes the first argument with the bus's machines.
-func (b *busFlags) completeMachines(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-	return b.complete(0, 1, func(ctx context.Context, c *client.Client) []string {
-		names, _, _ := clientmachines.Names(ctx, c)
-		return names
-	}, plainName.MatchString)(cmd, args, start)
 }

@@ -21,6 +21,7 @@ import (
 func newMachineGraphCommand() *cobra.Command {
 	var bus busFlags
 	var format string
+	of := row{use: "graph MACHINE", kinds: []kind{machine}} // with -b
 	command := &cobra.Command{
 		Use:   "graph {FILE… [MACHINE] | MACHINE -b BUS}",
 		Short: "draw a state machine of a definition or of a bus",
@@ -36,7 +37,7 @@ Gates are round, actions have corners. Dashed arrows are for all values that no 
 			if bus.bus == "" {
 				return nil, cobra.ShellCompDirectiveDefault // files
 			}
-			return bus.completeMachines(cmd, args, prefix)
+			return of.complete(&bus)(cmd, args, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(definition.Formats, format) {
@@ -45,7 +46,7 @@ Gates are round, actions have corners. Dashed arrows are for all values that no 
 			if bus.bus == "" {
 				return drawFiles(cmd, args, format)
 			}
-			if err := machineArgs(1, 1)(cmd, args); err != nil {
+			if err := of.checkArguments(cmd, args); err != nil {
 				return err
 			}
 			return bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {

@@ -36,9 +36,9 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	allowBefore(root)
 	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand(),
-		newWorkersCommand(), newConsoleCommand(), newHealthCommand())
+		newFamily(workersRow), newConsoleCommand(), newHealthCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
-	root.AddCommand(newJobCommand(), newMachineCommand(), newLabelCommand())
+	root.AddCommand(newFamily(jobRows), newMachineCommand(), newFamily(labelRows))
 	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newCopyCommand(), newVersionCommand())
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {

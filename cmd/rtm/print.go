@@ -2,16 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"routemaster/client/subscriber"
 	"routemaster/internal/format"
 	"routemaster/internal/terminal"
 )
@@ -25,7 +29,7 @@ type list struct {
 	empty  string
 	header []string
 	rows   [][]string
-	// plain writes what a script reads.
+	// plain writes what a script reads; if it is nil, that is the rows as lines with tabs.
 	plain func(io.Writer) error
 }
 
@@ -33,10 +37,50 @@ func addJSONFlag(command *cobra.Command, asJSON *bool) {
 	command.Flags().BoolVar(asJSON, "json", false, "print a JSON array")
 }
 
+// cell is a value as a terminal shows it, and as a script reads it.
+type cell struct{ shown, plain string }
+
+// cellOf makes a cell of a text, a number, a bool or a time, or takes one as it is.
+func cellOf(value any) cell {
+	switch v := value.(type) {
+	case cell:
+		return v
+	case time.Time:
+		return cell{clock(v), milliseconds(v)}
+	case subscriber.Time:
+		return cellOf(v.Time)
+	}
+	text := fmt.Sprint(value)
+	return cell{text, text}
+}
+
+// dashed is a text for which a terminal shows a dash if it is empty.
+func dashed(text string) cell { return cell{cmp.Or(text, "-"), text} }
+
+// clock writes a time in the local time zone, which it names.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format("2006-01-02 15:04:05 -07:00")
+}
+
+// milliseconds is a time for scripts, in ms since the Unix epoch; empty if there is none.
+func milliseconds(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return number(t.UnixMilli())
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
 func (l list) print(w io.Writer) error {
 	switch {
 	case l.json:
 		return writeJSON(w, l.value)
+	case !terminal.Is(w) && l.plain == nil:
+		return lines(w, l.rows)
 	case !terminal.Is(w):
 		return l.plain(w)
 	case len(l.rows) == 0:
@@ -74,6 +118,11 @@ func (l list) table(w io.Writer) error {
 		fmt.Fprintln(columns)
 	}
 	return columns.Flush()
+}
+
+// writeLines makes the plain form of a list from its rows.
+func writeLines(rows [][]string) func(io.Writer) error {
+	return func(w io.Writer) error { return lines(w, rows) }
 }
 
 // lines writes the rows with tabs between the cells.

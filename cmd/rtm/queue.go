@@ -59,12 +59,7 @@ its state and when the next attempt may begin (ms since the Unix epoch), separat
 }
 
 // millis is a time as scripts read it; empty if there is none.
-func millis(t subscriber.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return strconv.FormatInt(t.UnixMilli(), 10)
-}
+func millis(t subscriber.Time) string { return milliseconds(t.Time) }
 
 func newQueueShowCommand(about *subscriberFlags) *cobra.Command {
 	return newShowEventsCommand(about, "rtm queue show", "a batch", "a queued batch as they will be delivered",

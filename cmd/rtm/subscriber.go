@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +57,34 @@ func (f *subscriberFlags) runWithBus(
 	})
 }
 
+// runRow runs a command. If it is about a subscriber, f is not nil. Then the command is run again
+// if the bus does not have the token: it may be the name of a client.
+func (f *subscriberFlags) runRow(c *call, do func(*call) error) error {
+	if f == nil {
+		return do(c)
+	}
+	c.subscriber = subscriber.New(c.bus)
+	if f.token != "" {
+		c.subscriber = subscriber.Of(c.bus, f.token)
+	}
+	err := do(c)
+	refused, ok := errors.AsType[*client.Error](err)
+	switch {
+	case !ok:
+		return err
+	case refused.Status == http.StatusNotFound && f.token != "":
+		token, failure := tokenOf(c.Context(), c.bus, f.token)
+		if failure != nil || token == "" {
+			return cmp.Or(failure, err)
+		}
+		c.subscriber = subscriber.Of(c.bus, token)
+		return do(c)
+	case refused.Status == http.StatusForbidden && f.token == "":
+		return fmt.Errorf("%w; the root key has no subscriber: --subscriber says whose is meant", err)
+	}
+	return err
+}
+
 // tokenOf returns the token of the subscriber of a client's name, as screens show it; empty if
 // there is none. It fails if there are several.
 func tokenOf(ctx context.Context, c *client.Client, name string) (token string, err error) {
@@ -71,12 +99,4 @@ func tokenOf(ctx context.Context, c *client.Client, name string) (token string, 
 		}
 	}
 	return token, err
-}
-
-// clock writes a time in the local time zone, which it names.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04:05 -07:00")
 }
