@@ -4,29 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"routemaster/client"
 	"routemaster/client/subscriber"
-	"routemaster/internal/terminal"
 )
 
-func newAttemptsCommand() *cobra.Command {
-	var bus busFlags
-	about := subscriberFlags{bus: &bus}
-	var filter subscriber.AttemptFilter
-	var asJSON, follow bool
-	command := &cobra.Command{
-		Use:   "attempts",
-		Short: "show the last attempts to deliver, and why they failed",
-		Long: `Show the last attempts of the bus to deliver to you, newest first, with what each came to and what to do about it.
+var attemptsRow = row{
+	use: "attempts", short: "show the last attempts to deliver, and why they failed", ofSubscriber: true,
+	long: `Show the last attempts of the bus to deliver to you, newest first, with what each came to and what to do about it.
 The bus keeps the last 20 failures, unless its operator or rtm sub set --log-attempts says otherwise.
 
 With -f those that are there are printed oldest first, a line each, and then each new one, until Ctrl-C.
@@ -37,32 +28,26 @@ beginning of each answer. Clients see that only if their endpoint has a public a
 Without a terminal each attempt is a line with time (ms since the Unix epoch), batch, number of the attempt, number of
 events, outcome, status, error, duration (ms) and when it is tried again, separated by tabs. --json prints an array;
 with -f an object a line.`,
-		Example: "  rtm attempts -b @production\n  rtm attempts --batch OFMKv1hQt3zq0Zb5AAAB -b @production\n" +
-			"  rtm attempts -f --subscriber shop--1 -b bus.example -t $ROOT_KEY",
-		Args: arguments(0, 0),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
-			if follow {
-				return followAttempts(cmd, s, filter, asJSON)
-			}
-			attempts, err := collect(s.Attempts(cmd.Context(), filter))
-			if err != nil {
-				return err
-			}
-			return list{
-				json: asJSON, value: append([]subscriber.Attempt{}, attempts...),
-				empty:  "There are no attempts on record: none failed, or nothing was published for you.",
-				header: []string{"AT", "BATCH", "TRY", "EVENTS", "RESULT", "NEXT TRY", "WHAT TO DO"}, rows: attemptTable(attempts),
-				plain: func(w io.Writer) error { return lines(w, attemptRows(attempts)) },
-			}.print(cmd.OutOrStdout())
-		}),
-	}
-	bus.add(command)
-	about.add(command)
-	addJSONFlag(command, &asJSON)
-	command.Flags().StringVar(&filter.Batch, "batch", "", "only those of the batch with this `ID`")
-	command.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this outcome: acknowledged, partial, failed or dead")
-	command.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new ones, until Ctrl-C")
-	return command
+	example: "  rtm attempts -b @production\n  rtm attempts --batch OFMKv1hQt3zq0Zb5AAAB -b @production\n" +
+		"  rtm attempts -f --subscriber shop--1 -b bus.example -t $ROOT_KEY",
+	flags: func(f *pflag.FlagSet) {
+		f.String("batch", "", "only those of the batch with this `ID`")
+		f.String("outcome", "", "only those with this outcome: acknowledged, partial, failed or dead")
+		f.BoolP("follow", "f", false, "go on with new ones, until Ctrl-C")
+	},
+	json: jsonArray,
+	run: func(c *call) error {
+		filter := subscriber.AttemptFilter{Batch: c.text("batch"), Outcome: c.text("outcome")}
+		if c.is("follow") {
+			return followAttempts(c, filter)
+		}
+		attempts, err := collect(c.subscriber.Attempts(c.Context(), filter))
+		if err != nil {
+			return err
+		}
+		return printList(c, attempts, "There are no attempts on record: none failed, or nothing was published for you.",
+			"AT|BATCH|TRY|EVENTS|RESULT||||NEXT TRY|*WHAT TO DO", attemptCells)
+	},
 }
 
 // collect reads a list of the bus.
@@ -76,13 +61,11 @@ func collect[T any](elements iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-func attemptTable(attempts []subscriber.Attempt) (rows [][]string) {
-	for _, a := range attempts {
-		rows = append(rows, []string{
-			clock(a.At.Time), a.Batch, strconv.Itoa(a.Attempt), strconv.Itoa(a.Events), a.Result(), clock(a.RetryAt.Time), whatToDo(a),
-		})
+// attemptCells are an attempt. Scripts read what the result is made of, and do not read what to do.
+func attemptCells(a subscriber.Attempt) []any {
+	return []any{
+		a.At, a.Batch, a.Attempt, a.Events, cell{a.Result(), a.Outcome}, a.Status, a.Error, int64(a.Duration), a.RetryAt, whatToDo(a),
 	}
-	return rows
 }
 
 // whatToDo is the remedy of an attempt, with what else the bus says of it.
@@ -94,20 +77,6 @@ func whatToDo(a subscriber.Attempt) string {
 		}
 	}
 	return cmp.Or(text, "-")
-}
-
-func attemptRows(attempts []subscriber.Attempt) (rows [][]string) {
-	for _, a := range attempts {
-		retryAt := ""
-		if !a.RetryAt.IsZero() {
-			retryAt = strconv.FormatInt(a.RetryAt.UnixMilli(), 10)
-		}
-		rows = append(rows, []string{
-			strconv.FormatInt(a.At.UnixMilli(), 10), a.Batch, strconv.Itoa(a.Attempt), strconv.Itoa(a.Events),
-			a.Outcome, strconv.Itoa(a.Status), a.Error, strconv.FormatInt(int64(a.Duration), 10), retryAt,
-		})
-	}
-	return rows
 }
 
 // attemptLine is an attempt as a sentence.
@@ -128,24 +97,24 @@ func resultLine(a subscriber.Attempt) string {
 const followInterval = time.Second
 
 // followAttempts prints attempts as they come, until Ctrl-C.
-func followAttempts(cmd *cobra.Command, s *subscriber.Subscriber, filter subscriber.AttemptFilter, asJSON bool) error {
+func followAttempts(c *call, filter subscriber.AttemptFilter) error {
 	known := map[string]bool{}
 	for {
-		fresh, err := newAttempts(cmd.Context(), s, filter, known)
-		if cmd.Context().Err() != nil {
+		fresh, err := newAttempts(c.Context(), c.subscriber, filter, known)
+		if c.Context().Err() != nil {
 			return nil
 		}
 		if err != nil && !client.IsTemporary(err) {
 			return err
 		}
 		for _, a := range fresh {
-			if asJSON {
-				writeJSONLine(cmd.OutOrStdout(), a)
+			if c.is("json") {
+				writeJSONLine(c.OutOrStdout(), a)
 			} else {
-				fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(attemptLine(a)))
+				_ = c.say(attemptLine(a))
 			}
 		}
-		if !wait(cmd.Context(), followInterval) {
+		if !wait(c.Context(), followInterval) {
 			return nil
 		}
 	}

@@ -20,7 +20,6 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
-	"routemaster/internal/bus"
 	"routemaster/internal/terminal"
 )
 
@@ -92,41 +91,17 @@ func explain(err error) error {
 // completeTimeout bounds how long a shell waits for names.
 const completeTimeout = 2 * time.Second
 
-// complete completes the arguments from one on, up to another (below 0: without end), with names
-// that the bus has. Shells evaluate what they complete: so only names that are safe are.
-func (b *busFlags) complete(
-	from, to int, names func(context.Context, *client.Client) []string, safe func(string) bool,
-) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) < from || to >= 0 && len(args) >= to {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		c, err := b.client(client.WithRetries(0))
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer c.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
-		defer cancel()
-		found := slices.DeleteFunc(names(ctx, c), func(name string) bool { return !safe(name) })
-		return found, cobra.ShellCompDirectiveNoFileComp
+// complete completes an argument with names that the bus has.
+func (b *busFlags) complete(cmd *cobra.Command, k kind) ([]string, cobra.ShellCompDirective) {
+	c, err := b.client(client.WithRetries(0))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// completeKind completes an argument with names that the bus has.
-func (b *busFlags) completeKind(cmd *cobra.Command, k kind) ([]string, cobra.ShellCompDirective) {
-	return b.complete(0, -1, k.names, k.safe)(cmd, nil, "")
-}
-
-// completeTopics completes arguments with the bus's topics; see [busFlags.complete].
-func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
-	return b.complete(from, to, func(ctx context.Context, c *client.Client) (names []string) {
-		topics, _ := c.Topics(ctx)
-		for _, topic := range topics {
-			names = append(names, topic.Name)
-		}
-		return names
-	}, func(name string) bool { return bus.TopicName(name).Validate() == nil })
+	defer c.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	defer cancel()
+	found := slices.DeleteFunc(k.names(ctx, c), func(name string) bool { return !k.safe(name) })
+	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
 // connectTimeout bounds connecting to the bus, and then the TLS handshake; callTimeout bounds one

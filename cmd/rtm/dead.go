@@ -1,62 +1,92 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"io"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"routemaster/client/subscriber"
 	"routemaster/internal/bus"
+	"routemaster/internal/terminal"
 )
 
-func newDeadCommand() *cobra.Command {
-	var to busFlags
-	about := subscriberFlags{bus: &to}
-	group := newGroup("dead", "look at events that could not be delivered, redeliver or discard them",
-		"  rtm dead list -b @production\n  rtm dead redeliver --all -b @production",
-		newDeadListCommand(&about), newDeadShowCommand(&about),
-		newDeadMoveCommand(&about, redelivering), newDeadMoveCommand(&about, discarding))
-	to.add(group)
-	about.add(group)
-	return group
+var deadRows = row{
+	use: "dead", short: "look at events that could not be delivered, redeliver or discard them", ofSubscriber: true,
+	example: "  rtm dead list -b @production\n  rtm dead redeliver --all -b @production",
+	rows: []row{
+		{
+			use: "list", short: "list the dead letters: what the bus has given up on",
+			long: `List the dead letters of a subscriber, newest first: events that the bus does not deliver any more, because the receiver
+refused them too often (attempts) or for good (refused), they were too old (age), a receipt rejected them, or they were
+removed from the queue. There are none unless rtm sub set --dead-letters has switched them on.
+
+Without a terminal each is a line with its id, when it died (ms since the Unix epoch), reason, the last status, error,
+number of attempts, number of events and the receipt's note, separated by tabs.`,
+			example: "  rtm dead list -b @production\n  rtm dead list --status 503 --since 24h -b @production\n" +
+				"  rtm dead list --subscriber shop--1 -b bus.example -t $ROOT_KEY",
+			flags: addLetterFlags,
+			json:  jsonArray,
+			run:   listing(listLetters, "There are no dead letters.", "LETTER|DIED|REASON|RESULT||ATTEMPTS|EVENTS|NOTE", letterCells),
+		},
+		showEventsRow("rtm dead show", "a dead letter", "a dead letter as they would be delivered", func(c *call, from int) ([]json.RawMessage, error) {
+			letter, err := c.subscriber.Letter(c.Context(), c.args[0], from)
+			return letter.Events, err
+		}),
+		letterMove{
+			name: "redeliver", done: "redelivered", short: "put dead letters back into the queue",
+			long: `Put dead letters of a subscriber back into its queue, behind what is there: those with these ids, or all of them, oldest
+first. They are delivered like any other batch, and may die again.`,
+			one: (*subscriber.Subscriber).RedeliverLetter, all: (*subscriber.Subscriber).RedeliverLetters,
+		}.row(),
+		letterMove{
+			name: "discard", done: "discarded", short: "remove dead letters for good", loses: true,
+			long: `Remove dead letters of a subscriber for good: those with these ids, or all of them, oldest first. With --all it says how
+many they are on a terminal, and asks first.`,
+			one: (*subscriber.Subscriber).DiscardLetter, all: (*subscriber.Subscriber).DiscardLetters,
+		}.row(),
+	},
 }
 
-// letterFlags say which dead letters are meant.
-type letterFlags struct{ reason, status, since, before string }
+// letterFlags are the flags that say which dead letters are meant.
+var letterFlags = []string{"reason", "status", "since", "before"}
 
-func (f *letterFlags) add(command *cobra.Command) {
-	flags := command.Flags()
-	flags.StringVar(&f.reason, "reason", "", "only those with this `REASON`: attempts, age, refused, rejected or removed")
-	flags.StringVar(&f.status, "status", "", "only those whose last attempt was answered with this `STATUS`, like 503, or none: with no answer")
-	flags.StringVar(&f.since, "since", "", "only those that died since this `TIME`, in RFC 3339, in ms since the Unix epoch, or 3h for 3 hours ago")
-	flags.StringVar(&f.before, "before", "", "only those that died before this `TIME`")
+func addLetterFlags(f *pflag.FlagSet) {
+	f.String("reason", "", "only those with this `REASON`: attempts, age, refused, rejected or removed")
+	f.String("status", "", "only those whose last attempt was answered with this `STATUS`, like 503, or none: with no answer")
+	f.String("since", "", "only those that died since this `TIME`, in RFC 3339, in ms since the Unix epoch, or 3h for 3 hours ago")
+	f.String("before", "", "only those that died before this `TIME`")
 }
 
-// filter reads the flags. What is wrong is a [usageError].
-func (f *letterFlags) filter(now time.Time) (filter subscriber.LetterFilter, err error) {
-	filter.Reason = f.reason
+// readLetterFilter reads the flags. What is wrong is a [usageError].
+func readLetterFilter(c *call) (filter subscriber.LetterFilter, err error) {
+	filter.Reason = c.text("reason")
 	var ok bool
-	if filter.Status, ok = subscriber.ParseStatus(f.status); !ok {
+	if filter.Status, ok = subscriber.ParseStatus(c.text("status")); !ok {
 		return filter, wrongFlag("status", "like 503, or none")
 	}
-	for _, flag := range []struct {
-		name, text string
-		into       *time.Time
-	}{{"since", f.since, &filter.Since}, {"before", f.before, &filter.Before}} {
-		if flag.text == "" {
-			continue
-		}
-		at, ok := pointInTime(flag.text, now)
-		if !ok {
-			return filter, wrongFlag(flag.name, "like 2026-01-31T12:00:00Z, in ms since the Unix epoch, or like 3h, for 3 hours ago")
-		}
-		*flag.into = at
+	now := time.Now()
+	return filter, cmp.Or(c.pastTime("since", now, &filter.Since), c.pastTime("before", now, &filter.Before))
+}
+
+// pastTime reads the time of a flag, if it was given. What is wrong is a [usageError].
+func (c *call) pastTime(flag string, now time.Time, into *time.Time) error {
+	if !c.given(flag) {
+		return nil
 	}
-	return filter, nil
+	at, ok := pointInTime(c.text(flag), now)
+	if !ok {
+		return wrongFlag(flag, "like 2026-01-31T12:00:00Z, in ms since the Unix epoch, or like 3h, for 3 hours ago")
+	}
+	*into = at
+	return nil
 }
 
 // pointInTime reads a time: in RFC 3339, in ms since the Unix epoch, or how long ago it was.
@@ -70,63 +100,121 @@ func pointInTime(text string, now time.Time) (at time.Time, ok bool) {
 	return bus.ParseTime(text)
 }
 
-func newDeadListCommand(about *subscriberFlags) *cobra.Command {
-	var which letterFlags
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "list the dead letters: what the bus has given up on",
-		Long: `List the dead letters of a subscriber, newest first: events that the bus does not deliver any more, because the receiver
-refused them too often (attempts) or for good (refused), they were too old (age), a receipt rejected them, or they were
-removed from the queue. There are none unless rtm sub set --dead-letters has switched them on.
-
-Without a terminal each is a line with its id, when it died (ms since the Unix epoch), reason, the last status, error,
-number of attempts, number of events and the receipt's note, separated by tabs.`,
-		Example: "  rtm dead list -b @production\n  rtm dead list --status 503 --since 24h -b @production\n" +
-			"  rtm dead list --subscriber shop--1 -b bus.example -t $ROOT_KEY",
-		Args: arguments(0, 0),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
-			filter, err := which.filter(time.Now())
-			if err != nil {
-				return err
-			}
-			letters, err := collect(s.Letters(cmd.Context(), filter))
-			if err != nil {
-				return err
-			}
-			var rows, table [][]string
-			for _, l := range letters {
-				counts := []string{strconv.Itoa(l.Attempts), strconv.Itoa(l.Events)}
-				table = append(table, append([]string{l.ID, clock(l.DiedAt.Time), l.Reason, lastAnswer(l)}, append(counts, l.Note)...))
-				rows = append(rows, append([]string{l.ID, millis(l.DiedAt), l.Reason, strconv.Itoa(l.Status), l.Error}, append(counts, l.Note)...))
-			}
-			return list{
-				json: asJSON, value: append([]subscriber.Letter{}, letters...), empty: "There are no dead letters.",
-				header: []string{"LETTER", "DIED", "REASON", "RESULT", "ATTEMPTS", "EVENTS", "NOTE"}, rows: table,
-				plain: func(w io.Writer) error { return lines(w, rows) },
-			}.print(cmd.OutOrStdout())
-		}),
+func listLetters(c *call) ([]subscriber.Letter, error) {
+	filter, err := readLetterFilter(c)
+	if err != nil {
+		return nil, err
 	}
-	which.add(command)
-	addJSONFlag(command, &asJSON)
-	return command
+	return collect(c.subscriber.Letters(c.Context(), filter))
 }
 
-// lastAnswer is the status of the last attempt, or why there was none.
-func lastAnswer(l subscriber.Letter) string {
+// letterCells are a letter. A terminal shows the status of the last attempt, or why there was none.
+func letterCells(l subscriber.Letter) []any {
+	status := strconv.Itoa(l.Status)
+	result := cell{cmp.Or(l.Error, status), status}
+	if l.Error == "" && l.Status == 0 {
+		result.shown = "-"
+	}
+	return []any{l.ID, l.DiedAt, l.Reason, result, l.Error, l.Attempts, l.Events, l.Note}
+}
+
+// letterMove is what rtm dead redeliver and rtm dead discard do.
+type letterMove struct {
+	name, done, short, long string
+	// loses is whether the letters are gone then.
+	loses bool
+	one   func(s *subscriber.Subscriber, ctx context.Context, id string) error
+	all   func(s *subscriber.Subscriber, ctx context.Context, f subscriber.LetterFilter) iter.Seq2[subscriber.Moved, error]
+}
+
+func (m letterMove) row() row {
+	return row{
+		use: m.name + " [ID...]", short: m.short,
+		long: m.long + `
+
+With --all, --reason, --status, --since and --before say which, and --dry-run only counts them. It sends a request for
+each 100 letters. What dies while it goes on stays, also what it has redelivered. If it stops in the middle, run it again.`,
+		example: fmt.Sprintf("  rtm dead %s OFMKv1hQt3zq0Zb5AAAB -b @production\n  rtm dead %[1]s --all --reason age --since 24h --dry-run -b @production", m.name),
+		flags: func(f *pflag.FlagSet) {
+			addLetterFlags(f)
+			f.Bool("all", false, "all dead letters, or those that --reason, --status, --since and --before leave")
+			f.Bool("dry-run", false, "only say how many there are")
+		},
+		asks: m.loses,
+		run:  m.run,
+	}
+}
+
+func (m letterMove) run(c *call) error {
+	switch all := c.is("all"); {
+	case all && len(c.args) > 0:
+		return usageError{errors.New("give ids or --all, not both")}
+	case !all && len(c.args) == 0:
+		return usageError{errors.New("give the ids of dead letters, or --all")}
+	case !all && (slices.ContainsFunc(letterFlags, c.given) || c.is("dry-run")):
+		return usageError{errors.New("--reason, --status, --since, --before and --dry-run are for --all")}
+	case !all:
+		return m.each(c)
+	}
+	filter, err := readLetterFilter(c)
 	switch {
-	case l.Error != "":
-		return l.Error
-	case l.Status != 0:
-		return strconv.Itoa(l.Status)
+	case err != nil:
+		return err
+	case c.is("dry-run"):
+		found, err := findLetters(c, filter)
+		if err != nil {
+			return err
+		}
+		return c.say("there are " + amount(found))
+	case m.loses && c.asking().asks(c.Command):
+		found, err := findLetters(c, filter)
+		if err != nil {
+			return err
+		}
+		if err := c.ask("to discard: " + amount(found)); err != nil {
+			return err
+		}
 	}
-	return "-"
+	return m.every(c, filter)
 }
 
-func newDeadShowCommand(about *subscriberFlags) *cobra.Command {
-	return newShowEventsCommand(about, "rtm dead show", "a dead letter", "a dead letter as they would be delivered",
-		func(ctx context.Context, s *subscriber.Subscriber, id string, from int) ([]json.RawMessage, error) {
-			letter, err := s.Letter(ctx, id, from)
-			return letter.Events, err
-		})
+// each moves letters by their ids, up to the first that fails.
+func (m letterMove) each(c *call) error {
+	return each(0, func(c *call, id string) (string, error) {
+		if err := m.one(c.subscriber, c.Context(), id); err != nil {
+			return "", fmt.Errorf("%s: %w", id, err)
+		}
+		return m.done + " " + id, nil
+	})(c)
+}
+
+// every moves all letters of a filter. On a terminal it says after each request how far it is.
+func (m letterMove) every(c *call, filter subscriber.LetterFilter) error {
+	var last subscriber.Moved
+	for moved, err := range m.all(c.subscriber, c.Context(), filter) {
+		if err != nil {
+			return fmt.Errorf("%w; %s %s before", err, m.done, amount(moved))
+		}
+		if last = moved; moved.Remaining > 0 && terminal.Is(c.ErrOrStderr()) {
+			c.note("%s %s, %d letters remaining", m.done, amount(moved), moved.Remaining)
+		}
+	}
+	return c.say(m.done + " " + amount(last))
+}
+
+// findLetters counts letters.
+func findLetters(c *call, filter subscriber.LetterFilter) (found subscriber.Moved, err error) {
+	for letter, err := range c.subscriber.Letters(c.Context(), filter) {
+		if err != nil {
+			return found, err
+		}
+		found.Letters++
+		found.Events += letter.Events
+	}
+	return found, nil
+}
+
+// amount says how much was moved.
+func amount(m subscriber.Moved) string {
+	return fmt.Sprintf("%d dead letters with %d events", m.Letters, m.Events)
 }

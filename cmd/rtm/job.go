@@ -127,9 +127,13 @@ func newJob(c *call, now time.Time) (job clientjobs.NewJob, err error) {
 	if len(c.args) > 1 {
 		job.ID = c.args[1]
 	}
-	for flag, into := range map[string]*time.Time{"run-after": &job.RunAfter, "expires-at": &job.ExpiresAt} {
+	for _, flag := range []string{"run-after", "expires-at"} {
 		if !c.given(flag) {
 			continue
+		}
+		into := &job.RunAfter
+		if flag == "expires-at" {
+			into = &job.ExpiresAt
 		}
 		at, ok := futureTime(c.text(flag), now)
 		if !ok || into == &job.ExpiresAt && at.Equal(now) { // which leaves no time to run it

@@ -4,15 +4,15 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"routemaster/client"
 	"routemaster/internal/bus"
 	"routemaster/internal/terminal"
 )
 
-func addShowTokensFlag(command *cobra.Command, show *bool) {
-	command.Flags().BoolVar(show, "show-tokens", false, "show tokens, which are secrets: on a terminal instead of names")
+func addShowTokensFlag(flags *pflag.FlagSet) {
+	flags.Bool("show-tokens", false, "show tokens, which are secrets: on a terminal instead of names")
 }
 
 // thisClient is how a table shows the client itself, if the bus does not say its name.
@@ -21,13 +21,13 @@ const thisClient = "(this client)"
 // naming returns how a table shows clients: by name. The bus shows tokens to root, and to each
 // client its own. If the output is not a terminal, or tokens are to be shown, it changes nothing,
 // and sends no request.
-func (b *busFlags) naming(cmd *cobra.Command, c *client.Client, showTokens bool) (func(identity string) string, error) {
-	if showTokens || !terminal.Is(cmd.OutOrStdout()) {
+func (c *call) naming() (func(identity string) string, error) {
+	if c.is("show-tokens") || !terminal.Is(c.OutOrStdout()) {
 		return func(identity string) string { return identity }, nil
 	}
-	tokens, err := c.Tokens(cmd.Context())
+	tokens, err := c.bus.Tokens(c.Context())
 	if answer, ok := errors.AsType[*client.Error](err); ok && answer.Status == http.StatusForbidden {
-		_, own, _ := b.resolve()
+		_, own, _ := c.flags.resolve()
 		return func(identity string) string {
 			if identity == own {
 				return thisClient

@@ -54,13 +54,11 @@ files with the same lines in the same places within 24 hours, give the second on
 			return arguments(3, 3)(cmd, args)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 && file == "" {
-				return []string{"created", "updated", "deleted", "noop"}, cobra.ShellCompDirectiveNoFileComp
-			}
+			of := row{use: "pub EVENT TOPIC URL", kinds: []kind{{words: []string{"created", "updated", "deleted", "noop"}}, topic, anything}}
 			if file != "" {
-				return to.completeTopics(0, 1)(cmd, args, start)
+				of = row{use: "pub [TOPIC]", kinds: []kind{topic}}
 			}
-			return to.completeTopics(1, 2)(cmd, args, start)
+			return of.complete(&to)(cmd, args, start)
 		},
 	}
 	publish := to.run(func(cmd *cobra.Command, c *client.Client, args []string) error {

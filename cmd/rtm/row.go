@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +72,7 @@ func (r row) command(bus *busFlags, about *subscriberFlags) *cobra.Command {
 		command.ValidArgsFunction = r.complete(bus)
 	}
 	command.RunE = bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		return nameFlag(cmd, about.runRow(&call{Command: cmd, args: args, bus: c, flags: bus}, r.run))
+		return nameFlag(cmd, about.run(&call{Command: cmd, args: args, bus: c, flags: bus}, r.run))
 	})
 	return command
 }
@@ -140,7 +139,7 @@ func (r row) complete(bus *busFlags) cobra.CompletionFunc {
 		case k.names == nil:
 			return k.words, cobra.ShellCompDirectiveNoFileComp
 		}
-		return bus.completeKind(cmd, *k)
+		return bus.complete(cmd, *k)
 	}
 }
 
@@ -250,19 +249,26 @@ func (c *call) show(value any, rows [][]string) error {
 }
 
 // tableOf makes a list, given the names of its columns with a | between them. A column without a
-// name is only for scripts. Cells are what [cellOf] takes.
+// name is only for scripts, one with a * before it only for a terminal. Cells are what [cellOf]
+// takes.
 func tableOf[T any](values []T, empty, header string, cells func(T) []any) list {
 	l := list{value: append([]T{}, values...), empty: empty}
 	columns := strings.Split(header, "|")
-	l.header = slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return name == "" })
+	for _, name := range columns {
+		if name != "" {
+			l.header = append(l.header, strings.TrimPrefix(name, "*"))
+		}
+	}
 	var plain [][]string
 	for _, value := range values {
 		var shown, line []string
 		for i, cell := range cells(value) {
 			of := cellOf(cell)
-			line = append(line, of.plain)
 			if columns[i] != "" {
 				shown = append(shown, of.shown)
+			}
+			if !strings.HasPrefix(columns[i], "*") {
+				line = append(line, of.plain)
 			}
 		}
 		l.rows, plain = append(l.rows, shown), append(plain, line)

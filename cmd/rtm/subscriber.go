@@ -15,51 +15,15 @@ import (
 )
 
 // subscriberFlags say which subscriber a command is about.
-type subscriberFlags struct {
-	bus   *busFlags
-	token string
-}
+type subscriberFlags struct{ token string }
 
 func (f *subscriberFlags) add(command *cobra.Command) {
 	command.PersistentFlags().StringVar(&f.token, "subscriber", "", "with the root key: the `NAME` or token of the client whose subscriber is meant")
 }
 
-// run makes a cobra function from one that needs a subscriber.
-func (f *subscriberFlags) run(do func(cmd *cobra.Command, s *subscriber.Subscriber, args []string) error) func(*cobra.Command, []string) error {
-	return f.runWithBus(func(cmd *cobra.Command, _ *client.Client, s *subscriber.Subscriber, args []string) error {
-		return do(cmd, s, args)
-	})
-}
-
-// runWithBus makes a cobra function from one that needs a subscriber and a client of the bus.
-func (f *subscriberFlags) runWithBus(
-	do func(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, args []string) error,
-) func(*cobra.Command, []string) error {
-	return f.bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-		s := subscriber.New(c)
-		if f.token != "" {
-			s = subscriber.Of(c, f.token)
-		}
-		err := do(cmd, c, s, args)
-		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound && f.token != "" {
-			token, failure := tokenOf(cmd.Context(), c, f.token)
-			if failure != nil {
-				return failure
-			}
-			if token != "" {
-				return do(cmd, c, subscriber.Of(c, token), args)
-			}
-		}
-		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusForbidden && f.token == "" {
-			return fmt.Errorf("%w; the root key has no subscriber: --subscriber says whose is meant", err)
-		}
-		return err
-	})
-}
-
-// runRow runs a command. If it is about a subscriber, f is not nil. Then the command is run again
+// run runs a command. If it is about a subscriber, f is not nil. Then the command is run again
 // if the bus does not have the token: it may be the name of a client.
-func (f *subscriberFlags) runRow(c *call, do func(*call) error) error {
+func (f *subscriberFlags) run(c *call, do func(*call) error) error {
 	if f == nil {
 		return do(c)
 	}

@@ -7,90 +7,84 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"routemaster/client/subscriber"
 )
 
 // off is the value of a flag that takes an option back.
 const off = "off"
 
-func newSubSetCommand(about *subscriberFlags) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "set",
-		Short: "set options of your subscription",
-		Long: `Set options of a subscriber. Those that are not given stay as they are; off, or =false, makes an option its default.
+var subSetRow = row{
+	use: "set", short: "set options of your subscription", ofSubscriber: true,
+	long: `Set options of a subscriber. Those that are not given stay as they are; off, or =false, makes an option its default.
 They hold from the next delivery on, also for what is queued.
 
 With --dead-letters the bus gives up on events: on those that the receiver has refused so many times (attempts), and on
 those older than an age. They become dead letters. Without it they are tried until they succeed.`,
-		Example: "  rtm sub set --lanes 8 --order-key /data/account -b @production\n" +
-			"  rtm sub set --max-per-minute 600 --max-bytes 1MB -b @production\n" +
-			"  rtm sub set --dead-letters attempts=20,age=72h --strict -b @production\n" +
-			"  rtm sub set --max-bytes off --strict=false --dead-letters off -b @production",
-		Args: arguments(0, 0),
-	}
-	flags := command.Flags()
-	flags.String("max-bytes", "", "limit of a delivery's body, such as 64KB or 1MB; or off")
-	flags.String("max-per-minute", "", "limit of deliveries a minute; or off")
-	flags.String("max-events-per-minute", "", "limit of events a minute; or off")
-	flags.String("lanes", "", "deliver up to so many batches side by side, the events of one key in order; or off")
-	flags.String("order-key", "", "JSON pointer to the key in an event, such as /data/account; or off for /url")
-	flags.Bool("strict", false, "a batch that failed holds up those behind it, of its lane")
-	flags.Bool("partial", false, "a 207 is a receipt that says what became of each event")
-	flags.String("keep-age", "", "drop batches that are older than this, also during a pause, such as 72h; or off")
-	flags.String("keep-events", "", "drop the oldest events beyond this number; or off")
-	flags.Bool("gap-notices", false, "have an event of the type gap tell of events that are lost")
-	flags.String("dead-letters", "", "when to give up: `LIMITS` such as attempts=20,age=72h, each optional, also keep-events, keep-bytes, keep-age; or off")
-	flags.String("log-attempts", "", "which attempts the bus records: failures, none or all")
-	command.RunE = about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
-		fields, err := optionFields(cmd.Flags())
+	example: "  rtm sub set --lanes 8 --order-key /data/account -b @production\n" +
+		"  rtm sub set --max-per-minute 600 --max-bytes 1MB -b @production\n" +
+		"  rtm sub set --dead-letters attempts=20,age=72h --strict -b @production\n" +
+		"  rtm sub set --max-bytes off --strict=false --dead-letters off -b @production",
+	flags: addOptionFlags,
+	run: func(c *call) error {
+		fields, err := optionFields(c.Flags())
 		if err != nil {
 			return err
 		}
-		return s.Patch(cmd.Context(), fields)
-	})
-	return command
+		return c.subscriber.Patch(c.Context(), fields)
+	},
 }
 
-// optionFlags are the flags of rtm sub set: the option that each sets, and what reads its value.
+// optionFlags are the flags of rtm sub set: the option that each sets, what reads its value, and
+// the help.
 var optionFlags = []struct {
 	flag, option string
 	read         func(text string) (any, error)
-	right        string
+	right, help  string
 }{
-	{"max-bytes", "max_bytes", readSize, "bytes, such as 65536, 64KB or 1MB, or off"},
-	{"max-per-minute", "max_requests_per_minute", readCount, "an integer or off"},
-	{"max-events-per-minute", "max_events_per_minute", readCount, "an integer or off"},
-	{"lanes", "lanes", readCount, "an integer or off"},
-	{"order-key", "order_key", readWord, "a JSON pointer such as /data/account, or off"},
-	{"strict", "strict_order", readSwitch, "true or false"},
-	{"partial", "partial", readSwitch, "true or false"},
-	{"keep-age", "keep_age", readPeriod, "a duration such as 72h, or off"},
-	{"keep-events", "keep_events", readCount, "an integer or off"},
-	{"gap-notices", "gap_notices", readSwitch, "true or false"},
-	{"dead-letters", "dead_letters", readDeadLetters, "like attempts=20,age=72h, or off"},
-	{"log-attempts", "log_attempts", readWord, "failures, none or all"},
+	{"max-bytes", "max_bytes", readSize, "bytes, such as 65536, 64KB or 1MB, or off", "limit of a delivery's body, such as 64KB or 1MB; or off"},
+	{"max-per-minute", "max_requests_per_minute", readCount, "an integer or off", "limit of deliveries a minute; or off"},
+	{"max-events-per-minute", "max_events_per_minute", readCount, "an integer or off", "limit of events a minute; or off"},
+	{"lanes", "lanes", readCount, "an integer or off", "deliver up to so many batches side by side, the events of one key in order; or off"},
+	{"order-key", "order_key", readWord, "a JSON pointer such as /data/account, or off", "JSON pointer to the key in an event, such as /data/account; or off for /url"},
+	{"strict", "strict_order", nil, "", "a batch that failed holds up those behind it, of its lane"},
+	{"partial", "partial", nil, "", "a 207 is a receipt that says what became of each event"},
+	{"keep-age", "keep_age", readPeriod, "a duration such as 72h, or off", "drop batches that are older than this, also during a pause, such as 72h; or off"},
+	{"keep-events", "keep_events", readCount, "an integer or off", "drop the oldest events beyond this number; or off"},
+	{"gap-notices", "gap_notices", nil, "", "have an event of the type gap tell of events that are lost"},
+	{"dead-letters", "dead_letters", readDeadLetters, "like attempts=20,age=72h, or off",
+		"when to give up: `LIMITS` such as attempts=20,age=72h, each optional, also keep-events, keep-bytes, keep-age; or off"},
+	{"log-attempts", "log_attempts", readWord, "failures, none or all", "which attempts the bus records: failures, none or all"},
+}
+
+// addOptionFlags adds the flags. An option without a function that reads it is on or off.
+func addOptionFlags(f *pflag.FlagSet) {
+	for _, o := range optionFlags {
+		if o.read == nil {
+			f.Bool(o.flag, false, o.help)
+		} else {
+			f.String(o.flag, "", o.help)
+		}
+		setMember(f, o.flag, o.option)
+	}
 }
 
 // optionFields are the options that the flags set; a nil one is to have its default.
 func optionFields(flags *pflag.FlagSet) (map[string]any, error) {
 	fields := map[string]any{}
 	for _, o := range optionFlags {
-		if !flags.Changed(o.flag) {
-			continue
-		}
-		text := flags.Lookup(o.flag).Value.String()
-		if text == off {
+		switch text := flags.Lookup(o.flag).Value.String(); {
+		case !flags.Changed(o.flag):
+		case o.read == nil:
+			fields[o.option] = text == "true"
+		case text == off:
 			fields[o.option] = nil
-			continue
+		default:
+			value, err := o.read(text)
+			if err != nil {
+				return nil, wrongFlag(o.flag, o.right)
+			}
+			fields[o.option] = value
 		}
-		value, err := o.read(text)
-		if err != nil {
-			return nil, wrongFlag(o.flag, o.right)
-		}
-		fields[o.option] = value
 	}
 	if len(fields) == 0 {
 		return nil, usageError{errors.New("no option is given")}
@@ -98,9 +92,8 @@ func optionFields(flags *pflag.FlagSet) (map[string]any, error) {
 	return fields, nil
 }
 
-func readCount(text string) (any, error)  { return strconv.Atoi(text) }
-func readSwitch(text string) (any, error) { return strconv.ParseBool(text) }
-func readWord(text string) (any, error)   { return text, nil }
+func readCount(text string) (any, error) { return strconv.Atoi(text) }
+func readWord(text string) (any, error)  { return text, nil }
 
 // readPeriod reads a duration, which the bus takes in ms.
 func readPeriod(text string) (any, error) {

@@ -15,7 +15,7 @@ import (
 // optionsOf are the fields that rtm sub set sends for some flags.
 func optionsOf(t *testing.T, args ...string) (map[string]any, error) {
 	t.Helper()
-	command := newSubSetCommand(&subscriberFlags{bus: &busFlags{}})
+	command := subSetRow.command(&busFlags{}, nil)
 	require.NoError(t, command.ParseFlags(args))
 	return optionFields(command.Flags())
 }

@@ -5,60 +5,89 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"routemaster/client"
 	"routemaster/client/subscriber"
 	"routemaster/internal/terminal"
 	"routemaster/internal/top"
 )
 
-// newSubscriberCommands are the commands of rtm sub that are about one subscriber.
-func newSubscriberCommands(bus *busFlags) []*cobra.Command {
-	about := &subscriberFlags{bus: bus}
-	commands := []*cobra.Command{
-		newSubShowCommand(about), newSubSetCommand(about), newSubPauseCommand(about), newSubResumeCommand(about), newSubRetryCommand(about),
-		newSubTestCommand(about), newSubSecretCommand(about),
-	}
-	for _, command := range commands {
-		about.add(command)
-	}
-	return commands
-}
-
-func newSubShowCommand(about *subscriberFlags) *cobra.Command {
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "show",
-		Short: "show your subscription with its options and its state",
-		Long: `Show what a subscriber has set and the state of its deliveries: as a table on a terminal, else a line for each, with
+var subShowRow = row{
+	use: "show", short: "show your subscription with its options and its state", ofSubscriber: true,
+	long: `Show what a subscriber has set and the state of its deliveries: as a table on a terminal, else a line for each, with
 name and value separated by a tab. The last line says which delivery failed last, or which test event, and what to do about
 it. With --json the object that the bus sends, without that.`,
-		Example: "  rtm sub show -b @production\n  rtm sub show --subscriber shop--1 -b bus.example -t $ROOT_KEY",
-		Args:    arguments(0, 0),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
-			info, err := s.Info(cmd.Context())
-			if err != nil {
-				return err
+	example: "  rtm sub show -b @production\n  rtm sub show --subscriber shop--1 -b bus.example -t $ROOT_KEY",
+	json:    jsonObject,
+	run: func(c *call) error {
+		info, err := c.subscriber.Info(c.Context())
+		if err != nil {
+			return err
+		}
+		failure, err := lastFailure(c.Context(), c.subscriber)
+		if err != nil {
+			return err
+		}
+		return c.show(info, append(infoRows(info, time.Now()), []string{"last failure", failure}))
+	},
+}
+
+var subPauseRow = row{
+	use: "pause", short: "have nothing delivered until you resume; events wait", ofSubscriber: true,
+	example: "  rtm sub pause -b @production\n  rtm sub pause --for 2h -b @production",
+	flags:   func(f *pflag.FlagSet) { f.Duration("for", 0, "resume by itself after this time, such as 2h") },
+	run: func(c *call) error {
+		var until time.Time
+		if c.given("for") {
+			period := c.duration("for")
+			if period < time.Second || period > 365*24*time.Hour {
+				return wrongFlag("for", "1s to 8760h")
 			}
-			failure, err := lastFailure(cmd.Context(), s)
-			if err != nil {
-				return err
-			}
-			rows := append(infoRows(info, time.Now()), []string{"last failure", failure})
-			return list{
-				json: asJSON, value: info, header: []string{"WHAT", "VALUE"}, rows: rows,
-				plain: func(w io.Writer) error { return lines(w, rows) },
-			}.print(cmd.OutOrStdout())
-		}),
-	}
-	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
-	return command
+			until = time.Now().Add(period)
+		}
+		return c.subscriber.Pause(c.Context(), until)
+	},
+}
+
+var subResumeRow = row{
+	use: "resume", short: "end a pause", ofSubscriber: true,
+	example: "  rtm sub resume -b @production",
+	run:     func(c *call) error { return c.subscriber.Resume(c.Context()) },
+}
+
+var subRetryRow = row{
+	use: "retry", short: "be tried at once, after deliveries have failed", ofSubscriber: true,
+	long: `Have the bus deliver at once, when what made deliveries fail is corrected: else it tries a failing subscriber once a
+minute at worst. After one success all that waits follows.`,
+	example: "  rtm sub retry -b @production",
+	run:     func(c *call) error { return c.subscriber.Retry(c.Context()) },
+}
+
+var subTestRow = row{
+	use: "test", short: "have a test event delivered to you", ofSubscriber: true,
+	long: `Have the bus deliver one test event (of the type noop, with the data {"test":true}) to your callback at once, also while
+you are paused or it fails, as any other delivery is made. It is tried once.
+
+With --wait, wait for the result and print it, with what to do about it; and say on stderr what holds up other events,
+such as a pause. It fails as soon as the bus knows that none of its workers runs, 30 s after the last one was heard of. The
+exit status is 1 unless the event was acknowledged.
+Without --wait the id of its batch is printed, by which rtm attempts --batch finds the result.`,
+	example: "  rtm sub test --wait -b @production\n  rtm sub test -b bus.example -t shop--1",
+	flags:   func(f *pflag.FlagSet) { f.Bool("wait", false, "wait for the result, and print it") },
+	run: func(c *call) error {
+		batch, err := c.subscriber.Test(c.Context())
+		switch {
+		case err != nil:
+			return err
+		case c.is("wait"):
+			return awaitTest(c, batch)
+		}
+		return c.say(batch)
+	},
 }
 
 // infoRows are the rows of rtm sub show. The uuid is a secret, and not among them.
@@ -158,105 +187,27 @@ func showDeadLetters(d *subscriber.DeadLetters) string {
 	return text
 }
 
-func newSubPauseCommand(about *subscriberFlags) *cobra.Command {
-	var period time.Duration
-	command := &cobra.Command{
-		Use:     "pause",
-		Short:   "have nothing delivered until you resume; events wait",
-		Example: "  rtm sub pause -b @production\n  rtm sub pause --for 2h -b @production",
-		Args:    arguments(0, 0),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
-			var until time.Time
-			if cmd.Flags().Changed("for") {
-				if period < time.Second || period > 365*24*time.Hour {
-					return wrongFlag("for", "1s to 8760h")
-				}
-				until = time.Now().Add(period)
-			}
-			return s.Pause(cmd.Context(), until)
-		}),
-	}
-	command.Flags().DurationVar(&period, "for", 0, "resume by itself after this time, such as 2h")
-	return command
-}
-
-func newSubResumeCommand(about *subscriberFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "resume",
-		Short:   "end a pause",
-		Example: "  rtm sub resume -b @production",
-		Args:    arguments(0, 0),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
-			return s.Resume(cmd.Context())
-		}),
-	}
-}
-
-func newSubRetryCommand(about *subscriberFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:   "retry",
-		Short: "be tried at once, after deliveries have failed",
-		Long: `Have the bus deliver at once, when what made deliveries fail is corrected: else it tries a failing subscriber once a
-minute at worst. After one success all that waits follows.`,
-		Example: "  rtm sub retry -b @production",
-		Args:    arguments(0, 0),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
-			return s.Retry(cmd.Context())
-		}),
-	}
-}
-
-func newSubTestCommand(about *subscriberFlags) *cobra.Command {
-	var waits bool
-	command := &cobra.Command{
-		Use:   "test",
-		Short: "have a test event delivered to you",
-		Long: `Have the bus deliver one test event (of the type noop, with the data {"test":true}) to your callback at once, also while
-you are paused or it fails, as any other delivery is made. It is tried once.
-
-With --wait, wait for the result and print it, with what to do about it; and say on stderr what holds up other events,
-such as a pause. It fails as soon as the bus knows that none of its workers runs, 30 s after the last one was heard of. The
-exit status is 1 unless the event was acknowledged.
-Without --wait the id of its batch is printed, by which rtm attempts --batch finds the result.`,
-		Example: "  rtm sub test --wait -b @production\n  rtm sub test -b bus.example -t shop--1",
-		Args:    arguments(0, 0),
-		RunE: about.runWithBus(func(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, _ []string) error {
-			batch, err := s.Test(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if !waits {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(batch))
-				return err
-			}
-			return awaitTest(cmd, c, s, batch)
-		}),
-	}
-	command.Flags().BoolVar(&waits, "wait", false, "wait for the result, and print it")
-	return command
-}
-
 // testTimeout is longer than the bus usually lets a delivery take.
 const testTimeout = 40 * time.Second
 
 // sayWhatWaits says on stderr what holds up other events than a test event.
-func sayWhatWaits(cmd *cobra.Command, s *subscriber.Subscriber) error {
-	info, err := s.Info(cmd.Context())
+func sayWhatWaits(c *call) error {
+	info, err := c.subscriber.Info(c.Context())
 	if err != nil {
 		return err
 	}
 	if info.Status.IsPaused(time.Now()) || info.Status.ThrottledUntil.After(time.Now()) || info.Status.Blocked > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "rtm: other events wait: the subscriber is %s\n", terminal.Escape(info.Status.Explain(time.Now())))
+		c.note("other events wait: the subscriber is %s", info.Status.Explain(time.Now()))
 	}
 	return nil
 }
 
 // awaitTest waits for the attempt to deliver a test event, and prints it.
-func awaitTest(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, batch string) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), testTimeout)
+func awaitTest(c *call, batch string) error {
+	ctx, cancel := context.WithTimeout(c.Context(), testTimeout)
 	defer cancel()
 	for looked := time.Now(); ; {
-		attempts, err := collect(s.Attempts(ctx, subscriber.AttemptFilter{Batch: batch}))
+		attempts, err := collect(c.subscriber.Attempts(ctx, subscriber.AttemptFilter{Batch: batch}))
 		if ctx.Err() != nil {
 			break
 		}
@@ -264,11 +215,11 @@ func awaitTest(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, b
 			return err
 		}
 		if len(attempts) > 0 {
-			return errors.Join(reportTest(cmd, attempts[0]), sayWhatWaits(cmd, s))
+			return errors.Join(reportTest(c, attempts[0]), sayWhatWaits(c))
 		}
 		if time.Since(looked) > followInterval {
 			looked = time.Now()
-			if _, found := top.NewReader(c).Find(ctx, "no-worker"); found {
+			if _, found := top.NewReader(c.bus).Find(ctx, "no-worker"); found {
 				return errors.New("the test event waits: no worker of the bus runs, so nothing is delivered; its operator must start one")
 			}
 		}
@@ -276,17 +227,16 @@ func awaitTest(cmd *cobra.Command, c *client.Client, s *subscriber.Subscriber, b
 			break
 		}
 	}
-	if cmd.Context().Err() != nil {
-		return cmd.Context().Err()
+	if c.Context().Err() != nil {
+		return c.Context().Err()
 	}
 	return errors.New("no result: does the bus keep attempts (ROUTEMASTER_ATTEMPTS_KEPT)?")
 }
 
-func reportTest(cmd *cobra.Command, a subscriber.Attempt) error {
+func reportTest(c *call, a subscriber.Attempt) error {
 	line := resultLine(a)
 	if a.Outcome != "acknowledged" {
 		return errors.New("the test event was not delivered: " + line)
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), "the test event was delivered: "+terminal.Escape(line))
-	return err
+	return c.say("the test event was delivered: " + line)
 }

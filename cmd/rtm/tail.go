@@ -48,7 +48,7 @@ for wrong usage.`,
   rtm tail widgets gadgets -b @staging --json | jq .url
   rtm tail orders -b @staging --exec 'curl -fsS -d @- localhost:3000/events'`,
 		Args:              arguments(1, -1),
-		ValidArgsFunction: target.completeTopics(0, -1),
+		ValidArgsFunction: row{use: "tail TOPIC...", kinds: []kind{topic}}.complete(&target),
 		RunE: target.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.topics, t.out, t.errors = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := t.validate(); err != nil {

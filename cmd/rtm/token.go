@@ -1,88 +1,128 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"routemaster/client"
 	"routemaster/client/subscriber"
 	"routemaster/internal/terminal"
 )
 
-func newTokenCommand() *cobra.Command {
-	var bus busFlags
-	group := newGroup("token", "let clients in, and keep them out: for the operator, with the root key",
-		"  rtm token add shop -b bus.example -t $ROOT_KEY\n  rtm token list -b @production",
-		newTokenAddCommand(&bus), newTokenDelCommand(&bus), newTokenListCommand(&bus), newTokenRotateCommand(&bus))
-	bus.add(group)
-	return group
-}
-
-func newTokenAddCommand(bus *busFlags) *cobra.Command {
-	return &cobra.Command{
-		Use:     "add SERVICE [TOKEN]",
-		Short:   "add a token for a service, and print it; without TOKEN the bus makes one",
-		Example: "  rtm token add shop -b bus.example -t $ROOT_KEY\n  rtm token add shop shop--1 -b @production",
-		Args:    arguments(1, 2),
-		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			token := ""
-			if len(args) == 2 {
-				token = args[1]
-			}
-			added, err := c.AddToken(cmd.Context(), args[0], token)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(added.Token))
-			return err
-		}),
-	}
-}
-
-func newTokenDelCommand(bus *busFlags) *cobra.Command {
-	var asking consent
-	command := &cobra.Command{
-		Use:   "del TOKEN",
-		Short: "remove a token and its subscriber",
-		Long: `Remove a token and its subscriber, with all that waits to be delivered to it. It says on stderr what goes, and on a
+var tokenRows = row{
+	use: "token", short: "let clients in, and keep them out: for the operator, with the root key",
+	example: "  rtm token add shop -b bus.example -t $ROOT_KEY\n  rtm token list -b @production",
+	rows: []row{
+		{
+			use: "add SERVICE [TOKEN]", short: "add a token for a service, and print it; without TOKEN the bus makes one",
+			example: "  rtm token add shop -b bus.example -t $ROOT_KEY\n  rtm token add shop shop--1 -b @production",
+			run: saying(func(c *call) (string, error) {
+				token := ""
+				if len(c.args) == 2 {
+					token = c.args[1]
+				}
+				added, err := c.bus.AddToken(c.Context(), c.args[0], token)
+				return added.Token, err
+			}),
+		},
+		{
+			use: "del TOKEN", short: "remove a token and its subscriber",
+			long: `Remove a token and its subscriber, with all that waits to be delivered to it. It says on stderr what goes, and on a
 terminal asks first. Instead of the token, it takes the name of a client that has one token only. rtm token rotate
 replaces a token, and keeps the subscriber, also when the old token that rotate --keep has left is removed.`,
-		Example: "  rtm token del shop -b bus.example -t $ROOT_KEY\n  rtm token del shop--1 --yes -b @production",
-		Args:    arguments(1, 1),
-		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			// The bus responds in the same way whether the token was there or not.
-			tokens, err := c.Tokens(cmd.Context())
-			if err != nil {
-				return err
-			}
-			token, err := pickToken(tokens, args[0])
-			if err != nil {
-				return err
-			}
-			what, err := describeRemoval(subscriber.Of(c, token).Info(cmd.Context()))
-			if err != nil {
-				return err
-			}
-			kept, err := keepsSubscription(cmd.Context(), c, tokens, token)
-			if err != nil {
-				return err
-			}
-			if kept {
-				what = "no subscription: another token of its client has that"
-			}
-			if err := asking.ask(cmd, "with the token goes "+what); err != nil {
-				return err
-			}
-			return c.DeleteToken(cmd.Context(), token)
-		}),
+			example: "  rtm token del shop -b bus.example -t $ROOT_KEY\n  rtm token del shop--1 --yes -b @production",
+			asks:    true,
+			run:     deleteToken,
+		},
+		{
+			use: "list", short: "list all tokens",
+			long: `List all tokens: a line for each with its client's name. With --show-tokens the token, which is a secret, and a tab come
+before that; on a terminal both are a table. With --json an array of objects with the field name and, if it is known,
+last_used_at (ms since the Unix epoch), and token with --show-tokens.`,
+			example: "  rtm token list -b bus.example -t $ROOT_KEY\n  rtm token list -b @production --json",
+			flags:   addShowTokensFlag,
+			json:    jsonArray,
+			run:     listTokens,
+		},
+		{
+			use: "rotate OLD", short: "change a client's token, and keep its subscription with all that is queued",
+			long: `Have the bus make another token of the same name, print it, move the subscription, its topics and all that is queued
+to it, and then remove the old one. Publishing and deliveries go on meanwhile, in order.
+
+With --keep the old token also works, for the same subscription, until the command is run again without --keep. In
+between, give the service the new token. If the command is stopped, run it again: it continues where it stopped, and
+prints the same token. OLD is the token, or the name of a client that has one token, or whose token is being changed.`,
+			example: "  rtm token rotate shop--1 --keep -b @production\n  rtm token rotate shop--1 -b bus.example -t $ROOT_KEY",
+			flags: func(f *pflag.FlagSet) {
+				f.Bool("keep", false, "keep the old token, too, until this is run again without --keep")
+			},
+			run: rotateToken,
+		},
+	},
+}
+
+func deleteToken(c *call) error {
+	// The bus responds in the same way whether the token was there or not.
+	tokens, err := c.bus.Tokens(c.Context())
+	if err != nil {
+		return err
 	}
-	asking.add(command)
-	return command
+	token, err := pickToken(tokens, c.args[0])
+	if err != nil {
+		return err
+	}
+	what, err := describeRemoval(subscriber.Of(c.bus, token).Info(c.Context()))
+	if err != nil {
+		return err
+	}
+	kept, err := keepsSubscription(c.Context(), c.bus, tokens, token)
+	if err != nil {
+		return err
+	}
+	if kept {
+		what = "no subscription: another token of its client has that"
+	}
+	if err := c.ask("with the token goes " + what); err != nil {
+		return err
+	}
+	return c.bus.DeleteToken(c.Context(), token)
+}
+
+// listTokens shows tokens, which are secrets, only if it is asked to.
+func listTokens(c *call) error {
+	tokens, err := c.bus.Tokens(c.Context())
+	if err != nil {
+		return err
+	}
+	if c.is("show-tokens") {
+		return printList(c, tokens, "No tokens have been added.", "TOKEN|NAME", func(t client.Token) []any { return []any{t.Token, t.Name} })
+	}
+	for i := range tokens {
+		tokens[i].Token = ""
+	}
+	return printList(c, tokens, "No tokens have been added.", "NAME", func(t client.Token) []any { return []any{t.Name} })
+}
+
+func rotateToken(c *call) error {
+	tokens, err := c.bus.Tokens(c.Context())
+	if err != nil {
+		return err
+	}
+	old, err := pickToken(tokens, c.args[0])
+	if errors.Is(err, errManyTokens) {
+		old, err = c.args[0], nil // the bus knows which of them is being changed
+	}
+	if err != nil {
+		return err
+	}
+	var failed error
+	_, err = c.bus.RotateToken(c.Context(), old, c.is("keep"), func(token client.Token) { failed = c.say(token.Token) })
+	return cmp.Or(err, failed)
 }
 
 // errManyTokens says that a name does not say which token is meant.
@@ -142,50 +182,4 @@ func describeRemoval(info subscriber.Info, err error) (string, error) {
 		text += fmt.Sprintf(", and %s with %s", count(int(dead.Letters), "dead letter"), count(int(dead.Events), "event"))
 	}
 	return text, nil
-}
-
-func newTokenListCommand(bus *busFlags) *cobra.Command {
-	var asJSON, show bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "list all tokens",
-		Long: `List all tokens: a line for each with its client's name. With --show-tokens the token, which is a secret, and a tab come
-before that; on a terminal both are a table. With --json an array of objects with the field name and, if it is known,
-last_used_at (ms since the Unix epoch), and token with --show-tokens.`,
-		Example: "  rtm token list -b bus.example -t $ROOT_KEY\n  rtm token list -b @production --json",
-		Args:    arguments(0, 0),
-		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			tokens, err := c.Tokens(cmd.Context())
-			if err != nil {
-				return err
-			}
-			header := []string{"NAME"}
-			if show {
-				header = []string{"TOKEN", "NAME"}
-			}
-			var rows [][]string
-			for _, token := range tokens {
-				row := []string{token.Token, token.Name}
-				rows = append(rows, row[len(row)-len(header):])
-			}
-			return list{
-				json: asJSON, value: tokensShown(tokens, show), empty: "No tokens have been added.", header: header, rows: rows,
-				plain: func(w io.Writer) error { return lines(w, rows) },
-			}.print(cmd.OutOrStdout())
-		}),
-	}
-	addJSONFlag(command, &asJSON)
-	addShowTokensFlag(command, &show)
-	return command
-}
-
-// tokensShown are tokens as --json prints them: without what is a secret, unless it is asked for.
-func tokensShown(tokens []client.Token, show bool) []client.Token {
-	shown := append([]client.Token{}, tokens...)
-	for i := range shown {
-		if !show {
-			shown[i].Token = ""
-		}
-	}
-	return shown
 }
