@@ -236,3 +236,22 @@ func TestWrongJobsAreNotSent(t *testing.T) {
 	assert.Contains(t, errors, "--data: at most 1048576 bytes are read, and there are more")
 	assert.Empty(t, b.requests)
 }
+
+// TestARefusalNamesTheFlag has requests that only the bus can refuse.
+func TestARefusalNamesTheFlag(t *testing.T) {
+	b := newJobBus(t)
+	b.rtm(t, "type", "add", "nightly", "--strategy", "at_most_once", "--attempts", "1", "--concurrency", "2", "--pull")
+	on := []string{"-b", b.url, "-t", webtest.Alice}
+	require.Equal(t, app.ExitOK, run(t.Context(), append([]string{"sub", "add", "https://uuid@x.example/", "widgets"}, on...), t.Output(), t.Output()))
+	for args, want := range map[string]string{
+		"job type set nightly --attempts 2": "rtm: change job type nightly: 400 Bad Request: --attempts must be 1, since the strategy is at_most_once\n",
+		"sub set --max-per-minute -1":       "400 Bad Request: --max-per-minute must be an integer from",
+		"sub set --dead-letters attempts=0": "400 Bad Request: --dead-letters: attempts must be",
+		"sub secret add --type rsa":         "400 Bad Request: --type must be hmac-sha256 or ed25519",
+		"topic history widgets --age 1ms":   "400 Bad Request: --age must be",
+	} {
+		var stderr bytes.Buffer
+		assert.Equal(t, app.ExitFailed, run(t.Context(), append(strings.Fields(args), on...), t.Output(), &stderr), args)
+		assert.Contains(t, stderr.String(), want)
+	}
+}

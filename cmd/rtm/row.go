@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -143,14 +144,31 @@ func (r row) complete(bus *busFlags) cobra.CompletionFunc {
 	}
 }
 
-// nameFlag names the flag at fault in the error of a request that the bus refused.
+// refusal is the error of a request that the bus refused, in the words of the command line.
+type refusal struct {
+	error
+	text string
+}
+
+func (e *refusal) Error() string { return e.text }
+func (e *refusal) Unwrap() error { return e.error }
+
+// nameFlag names the flag at fault, instead of the field, in the error of a request that the bus
+// refused.
 func nameFlag(cmd *cobra.Command, err error) error {
-	if refused, ok := errors.AsType[*client.Error](err); ok {
-		if flag := flagOf(cmd.Flags(), refused.Pointer); flag != "" {
-			refused.Pointer = flag
-		}
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok || refused.Pointer == "" {
+		return err
 	}
-	return err
+	flag := flagOf(cmd.Flags(), refused.Pointer)
+	if flag == "" {
+		return err
+	}
+	if part := path.Base(refused.Pointer); strings.Count(refused.Pointer, "/") > 1 && strings.Trim(part, "0123456789") != "" {
+		flag += ": " + strings.ReplaceAll(part, "_", "-") // of a flag with several values
+	}
+	said := flag + joint(refused.Detail) + refused.Detail
+	return &refusal{err, strings.Replace(err.Error(), refused.Pointer+": "+refused.Detail, said, 1)}
 }
 
 // flagOf is the flag for a member of a request, by its JSON pointer, empty if there is none.
