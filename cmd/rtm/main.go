@@ -15,6 +15,8 @@ import (
 	"routemaster/internal/terminal"
 )
 
+//go:generate go test -run TestThePageHasTheHelp . -args -write-page
+
 func main() {
 	ctx, stop := app.StopOnSignal(context.Background())
 	defer stop()
