@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/cli/browser"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"routemaster/client"
 	"routemaster/internal/terminal"
@@ -20,47 +20,42 @@ type consoleLogin struct {
 	LookOnly bool   `json:"look_only"`
 }
 
-func newConsoleCommand() *cobra.Command {
-	var bus busFlags
-	var login consoleLogin
-	var printOnly bool
-	command := &cobra.Command{
-		Use:   "console",
-		Short: "open the console of a bus in a browser, logged in",
-		Long: `Open the console of a bus in a browser, logged in with the token or the root key. Neither leaves this command but to
+var consoleRow = row{
+	use: "console", short: "open the console of a bus in a browser, logged in",
+	long: `Open the console of a bus in a browser, logged in with the token or the root key. Neither leaves this command but to
 the bus: the browser gets a link that logs in once, within a minute. Anybody who has the link may use it, so it should
 go nowhere else. If no browser can be started, as on a host without a desktop, the link is printed.`,
-		Example: "  rtm console -b @production\n  rtm console -b bus.example -t $ROOT_KEY --look-only\n" +
-			"  rtm console -b @production --print",
-		Args: arguments(0, 0),
-		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			at, _, err := bus.resolve()
-			if err != nil {
-				return usageError{err}
-			}
-			link, err := login.link(cmd.Context(), c, at)
-			if err != nil {
-				return err
-			}
-			if !printOnly {
-				notice := cmd.ErrOrStderr()
-				fmt.Fprintf(notice, "Opening %s://%s%s in a browser.\n", link.Scheme, link.Host, link.EscapedPath())
-				browser.Stdout, browser.Stderr = notice, notice
-				if err = browser.OpenURL(link.String()); err == nil {
-					return nil
-				}
-				fmt.Fprintf(notice, "No browser could be started: %v. Open this within a minute:\n", err)
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), link)
-			return err
-		}),
+	example: "  rtm console -b @production\n  rtm console -b bus.example -t $ROOT_KEY --look-only\n" +
+		"  rtm console -b @production --print",
+	flags: func(f *pflag.FlagSet) {
+		f.Bool("look-only", false, "have the login change nothing, as for a screen on a wall")
+		f.String("name", "", "who you are, for the log and the activity")
+		f.Bool("print", false, "print the link, and open no browser")
+		setMember(f, "name", "person")
+	},
+	run: openConsole,
+}
+
+func openConsole(c *call) error {
+	at, _, err := c.flags.resolve()
+	if err != nil {
+		return usageError{err}
 	}
-	bus.add(command)
-	flags := command.Flags()
-	flags.BoolVar(&login.LookOnly, "look-only", false, "have the login change nothing, as for a screen on a wall")
-	flags.StringVar(&login.Person, "name", "", "who you are, for the log and the activity")
-	flags.BoolVar(&printOnly, "print", false, "print the link, and open no browser")
-	return command
+	link, err := consoleLogin{Person: c.text("name"), LookOnly: c.is("look-only")}.link(c.Context(), c.bus, at)
+	if err != nil {
+		return err
+	}
+	if !c.is("print") {
+		notice := c.ErrOrStderr()
+		fmt.Fprintf(notice, "Opening %s://%s%s in a browser.\n", link.Scheme, link.Host, link.EscapedPath())
+		browser.Stdout, browser.Stderr = notice, notice
+		if err = browser.OpenURL(link.String()); err == nil {
+			return nil
+		}
+		fmt.Fprintf(notice, "No browser could be started: %v. Open this within a minute:\n", err)
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), link)
+	return err
 }
 
 // link asks the bus at an address for a link that logs in.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,14 +245,15 @@ func TestARefusalNamesTheFlag(t *testing.T) {
 	on := []string{"-b", b.url, "-t", webtest.Alice}
 	require.Equal(t, app.ExitOK, run(t.Context(), append([]string{"sub", "add", "https://uuid@x.example/", "widgets"}, on...), t.Output(), t.Output()))
 	for args, want := range map[string]string{
-		"job type set nightly --attempts 2": "rtm: change job type nightly: 400 Bad Request: --attempts must be 1, since the strategy is at_most_once\n",
-		"sub set --max-per-minute -1":       "400 Bad Request: --max-per-minute must be an integer from",
-		"sub set --dead-letters attempts=0": "400 Bad Request: --dead-letters: attempts must be",
-		"sub secret add --type rsa":         "400 Bad Request: --type must be hmac-sha256 or ed25519",
-		"topic history widgets --age 1ms":   "400 Bad Request: --age must be",
+		"job type set nightly --attempts 2":     "rtm: change job type nightly: 400 Bad Request: --attempts must be 1, since the strategy is at_most_once\n",
+		"sub set --max-per-minute -1":           "400 Bad Request: --max-per-minute must be an integer from",
+		"sub set --dead-letters attempts=0":     "400 Bad Request: --dead-letters: attempts must be",
+		"sub secret add --type rsa":             "400 Bad Request: --type must be hmac-sha256 or ed25519",
+		"token add x a*b -t " + webtest.RootKey: "400 Bad Request: /token: a token",
+		"topic history widgets --age 1ms":       "400 Bad Request: --age must be",
 	} {
 		var stderr bytes.Buffer
-		assert.Equal(t, app.ExitFailed, run(t.Context(), append(strings.Fields(args), on...), t.Output(), &stderr), args)
+		assert.Equal(t, app.ExitFailed, run(t.Context(), append(slices.Clone(on), strings.Fields(args)...), t.Output(), &stderr), args)
 		assert.Contains(t, stderr.String(), want)
 	}
 }

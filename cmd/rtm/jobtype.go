@@ -280,7 +280,7 @@ func checkJobType(c *call, t clientjobs.Type) error {
 	if !ok {
 		return err
 	}
-	return usageError{errors.New(cmp.Or(flagOf(c.Flags(), invalid.Pointer), "NAME") + joint(invalid.Detail) + invalid.Detail)}
+	return usageError{errors.New(cmp.Or(flagOf(c.Command, invalid.Pointer), "NAME") + joint(invalid.Detail) + invalid.Detail)}
 }
 
 // joint is what stands between a flag and what is wrong of it, which is a sentence of its own or

@@ -38,7 +38,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	allowBefore(root)
 	root.AddCommand(newFamily(tokenRows), newFamily(topicRows), newFamily(subRows), newPubCommand(), newTailCommand(), newTopCommand(),
-		newFamily(workersRow), newConsoleCommand(), newHealthCommand())
+		newFamily(workersRow), newFamily(consoleRow), newHealthCommand())
 	root.AddCommand(newFamily(attemptsRow), newFamily(queueRows), newFamily(deadRows), newFamily(eventsRow), newFamily(replayRows), newVerifyCommand())
 	root.AddCommand(newFamily(jobRows), newMachineCommand(), newFamily(labelRows))
 	root.AddCommand(newDevCommand(), newClusterCommand(), newDoctorCommand(), newMigrateCommand(), newCopyCommand(), newVersionCommand())

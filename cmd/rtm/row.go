@@ -95,17 +95,17 @@ func (r row) addFlags(command *cobra.Command) {
 }
 
 // counts returns how many arguments there are at least and at most; the latter is -1 without limit.
-func (r row) counts() (min, max int) {
+func (r row) counts() (minArgs, maxArgs int) {
 	for _, word := range strings.Fields(r.use)[1:] {
 		repeated := strings.Contains(word, "...")
 		if !repeated && word[0] != '[' {
-			min++
+			minArgs++
 		}
-		if max++; repeated {
-			return min, -1
+		if maxArgs++; repeated {
+			return minArgs, -1
 		}
 	}
-	return min, max
+	return minArgs, maxArgs
 }
 
 // kindAt is the kind of the argument at a place, nil if it may be anything.
@@ -134,8 +134,8 @@ func (r row) checkArguments(cmd *cobra.Command, args []string) error {
 func (r row) complete(bus *busFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		k := r.kindAt(len(args))
-		switch _, max := r.counts(); {
-		case max >= 0 && len(args) >= max:
+		switch _, maxArgs := r.counts(); {
+		case maxArgs >= 0 && len(args) >= maxArgs:
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		case k.names == nil:
 			return k.words, cobra.ShellCompDirectiveNoFileComp
@@ -160,7 +160,7 @@ func nameFlag(cmd *cobra.Command, err error) error {
 	if !ok || refused.Pointer == "" {
 		return err
 	}
-	flag := flagOf(cmd.Flags(), refused.Pointer)
+	flag := flagOf(cmd, refused.Pointer)
 	if flag == "" {
 		return err
 	}
@@ -171,10 +171,11 @@ func nameFlag(cmd *cobra.Command, err error) error {
 	return &refusal{err, strings.Replace(err.Error(), refused.Pointer+": "+refused.Detail, said, 1)}
 }
 
-// flagOf is the flag for a member of a request, by its JSON pointer, empty if there is none.
-func flagOf(flags *pflag.FlagSet, pointer string) (flag string) {
+// flagOf is the flag of a command for a member of its request, by the JSON pointer, empty if there
+// is none. The flags that say which bus are for no member.
+func flagOf(cmd *cobra.Command, pointer string) (flag string) {
 	member, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
-	flags.VisitAll(func(f *pflag.Flag) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if memberOf(f) == member && (flag == "" || f.Annotations[memberOfFlag] == nil) {
 			flag = "--" + f.Name
 		}
