@@ -21,11 +21,11 @@ var writePage = flag.Bool("write-page", false, "write docs/rtm.md instead of com
 // pageSections are the sections of the page that are made of the help, with their commands, and
 // where to read more.
 var pageSections = []struct{ title, more, commands string }{
-	{"Clients", "[Rotating tokens](rotating-tokens.md) has the steps, [the console](console.md#logging-in) what there is to see.", "token console"},
-	{"Topics", "[Publishing](publishing.md) has the API, [history and replay](history-and-replay.md) what can be read later.", "topic pub events tail"},
-	{"Subscriptions", "See [subscribing](subscribing.md), and [nothing arrives](nothing-arrives.md).", "sub attempts queue replay"},
+	{"Clients", "[Rotating tokens](operating.md#rotating-a-token) has the steps, [the console](operating.md#logging-in) what there is to see.", "token console"},
+	{"Topics", "[Publishing](publishing.md) has the API, [history and replay](dead-letters.md#history) what can be read later.", "topic pub events tail"},
+	{"Subscriptions", "See [subscribing](subscribing.md), and [nothing arrives](subscribing.md#nothing-arrives).", "sub attempts queue replay"},
 	{"Dead letters", "They have [a page](dead-letters.md).", "dead"},
-	{"Signatures", "See [receiving safely](receiving-safely.md).", "verify"},
+	{"Signatures", "See [receiving safely](subscribing.md#signatures).", "verify"},
 	{"Jobs", "What these do is said of the [API](http-api.md#job-types). Wrong flags are refused before anything is sent.", "job"},
 	{"State machines", "Definitions have [a page](machines.md#a-definition). `validate`, and `graph` of files, need no bus.", "machine label"},
 	{"Operating", "See [operating](operating.md), and for health checks [in a container](operating.md#health-checks-and-scaling).", "top workers health doctor dev version"},
