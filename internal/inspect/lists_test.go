@@ -78,6 +78,7 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 // TestListsAskRedisForLittleAtOnce looks at what each command of a list of 100,000 topics and of
 // subscribers to 1,000 returns.
 func TestListsAskRedisForLittleAtOnce(t *testing.T) {
+	rdbtest.OneGoroutine(t)
 	server := rdbtest.Real(t)
 	f := storetest.NewBus(t, server)
 	ctx := t.Context()

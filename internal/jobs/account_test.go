@@ -57,6 +57,7 @@ func (s *shop) requireExact(t require.TestingT) {
 
 // TestAnAccountIsAboutWhatRedisUses compares the account of a client with the memory of Redis.
 func TestAnAccountIsAboutWhatRedisUses(t *testing.T) {
+	rdbtest.OneGoroutine(t)
 	t.Parallel()
 	s := newShop(t, rdbtest.Real(t))
 	used := func() int64 {

@@ -63,6 +63,7 @@ func monitor(t *testing.T, server *rdbtest.Server) (longest func() (commands int
 
 // TestNoStepIsLong has many types and jobs, of which no step may look at more than a part.
 func TestNoStepIsLong(t *testing.T) {
+	rdbtest.OneGoroutine(t)
 	t.Parallel()
 	server := rdbtest.Real(t)
 	s, ctx := newShop(t, server), t.Context()

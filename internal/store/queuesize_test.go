@@ -16,6 +16,7 @@ import (
 // TestQueueSizesAreAboutWhatRedisUses compares the sizes of queues with the memory of Redis, for
 // batches of one event and of many.
 func TestQueueSizesAreAboutWhatRedisUses(t *testing.T) {
+	rdbtest.OneGoroutine(t)
 	t.Parallel()
 	for _, max := range []int{1, 100} {
 		t.Run(fmt.Sprint(max), func(t *testing.T) {

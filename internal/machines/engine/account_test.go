@@ -30,6 +30,7 @@ func kept(f *machinestest.Fixture, client bus.ClientName) int64 {
 
 // TestAnAccountIsAboutWhatRedisUses compares the account of a client with the memory of Redis.
 func TestAnAccountIsAboutWhatRedisUses(t *testing.T) {
+	rdbtest.OneGoroutine(t)
 	t.Parallel()
 	f := machinestest.New(t, rdbtest.Real(t))
 	f.Apply(ring)

@@ -65,6 +65,15 @@ func Fewer(all int) int {
 	return all
 }
 
+// OneGoroutine skips a test with the race detector that does much, to measure it, in one goroutine:
+// there is nothing to detect.
+func OneGoroutine(t testing.TB) {
+	t.Helper()
+	if RaceDetector {
+		t.Skip("one goroutine alone measures: without the race detector only")
+	}
+}
+
 // A stall of the host is not taken for an outage of Redis: patiently, at the end of a URL, lets a
 // connection be made all the same, and readPatience an answer come. On loopback a missing server is
 // refused at once, so no test waits for this long.
