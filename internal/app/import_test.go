@@ -53,7 +53,7 @@ var plan = []room{
 	{"delivery", "bus signature wire queue store outbound telemetry"},
 	{"machines/machinestest", "bus machines machines/definition rdb layout queue outbound telemetry machines/engine doctor"},
 	{"activity", "rdb layout"},
-	{"maintenance", "bus wire rdb layout queue account store inspect telemetry"},
+	{"maintenance", "bus overview wire rdb layout queue account store inspect telemetry overview/samples"},
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
 	{"web", "bus overview machines/condition machines machines/definition signature wire queue account store inspect outbound telemetry jobs ingest machines/engine activity"},

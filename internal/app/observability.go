@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/machines/engine"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -71,8 +70,8 @@ func openObservability(ctx context.Context, c Config, daemon string, log *slog.L
 
 // start has it observe the bus, flush the counters and watch for a loss of data, until it is
 // stopped.
-func (o *observability) start(c Config, all *store.Bus, labels *engine.Bus) {
-	o.scraper.Open(sampled(c, all, labels), c.clock.Now)
+func (o *observability) start(c Config, all *store.Bus, collector *samples.Collector) {
+	o.scraper.Open(collector)
 	o.metrics.AddGauge("clock_ahead_seconds",
 		"How far the clock of this process's host is ahead of Redis' clock, as measured last; negative if it is behind.",
 		func() float64 { return c.clock.Ahead().Seconds() })

@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
 	"routemaster/internal/machines/engine"
 	"routemaster/internal/overview"
@@ -18,19 +17,12 @@ import (
 	"routemaster/internal/worker"
 )
 
-// sampled is the bus of which samples are taken, and which a scrape reads.
-func sampled(c Config, all *store.Bus, labels *engine.Bus) samples.Config {
-	counters := inspect.Of(all.First()).ReadCounters
-	return samples.Config{
-		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
-		JobTypes: samples.JobTypes{Count: jobs.CountsOf(jobs.NewBus(all.Partitions())), Counters: counters},
-		Machines: samples.Machines{Count: labels.CountAll, Counters: counters},
-	}
-}
-
-// newCollector makes what takes samples of the bus.
+// newCollector makes what takes samples of the bus, for all in a process that read them.
 func newCollector(c Config, all *store.Bus, labels *engine.Bus) *samples.Collector {
-	return samples.NewCollector(sampled(c, all, labels), c.clock.Now)
+	return samples.NewCollector(samples.Config{
+		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
+		CountJobs: jobs.CountsOf(jobs.NewBus(all.Partitions())), CountLabels: labels.CountAll,
+	}, c.clock.Now)
 }
 
 // newHeartbeat makes what says that a process lives. Process has its kind and threads, and update
@@ -70,9 +62,9 @@ func runSamples(ctx context.Context, run func(context.Context), reporter *vendor
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.
-func historyTickers(c Config, all *store.Bus, labels *engine.Bus, counts *telemetry.Recorder) []worker.Ticker {
+func historyTickers(c Config, collector *samples.Collector, counts *telemetry.Recorder) []worker.Ticker {
 	if c.Console == "off" {
 		return nil
 	}
-	return []worker.Ticker{{Interval: samples.SeriesInterval, Work: samples.NewRecorder(newCollector(c, all, labels), counts.Flush).Tick}}
+	return []worker.Ticker{{Interval: samples.SeriesInterval, Work: samples.NewRecorder(collector, counts.Flush).Tick}}
 }

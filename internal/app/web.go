@@ -69,7 +69,8 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	st := all.First()
 	c.clock = newClock(c, log)
 	labels := newLabelStores(all)
-	obs.start(c, all, labels)
+	collector := newCollector(c, all, labels)
+	obs.start(c, all, collector)
 	if len(c.RootKey) < minRootKey {
 		log.Warn(fmt.Sprintf("ROUTEMASTER_ROOT_KEY has fewer than %d characters, and may be guessed: set a longer one, "+
 			"such as openssl rand -hex 32 prints", minRootKey))
@@ -82,7 +83,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	if err != nil {
 		return err
 	}
-	live := samples.NewLive(newCollector(c, all, labels))
+	live := samples.NewLive(collector)
 	config := web.Config{
 		RootKey:        c.RootKey,
 		Guesses:        rest.NewGuesses(),

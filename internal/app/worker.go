@@ -66,7 +66,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	queues := newQueues(all, c)
 	c.clock = newClock(c, log)
 	labels := newLabelStores(all)
-	obs.start(c, all, labels)
+	collector := newCollector(c, all, labels)
+	obs.start(c, all, collector)
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
@@ -81,9 +82,9 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	keepers := newKeepers(c, all, queues, archives, obs, log)
 	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobType, Names: jobs.NamesOf(jobStores)})
 	keepers[0].Tidy(maintenance.Named{Tag: "machine", Names: labels.MachineNames})
-	monitor := maintenance.NewMonitor(all, c.Memory, vendors.NewMetricService(vendors.MetricConfig{
+	monitor := maintenance.NewMonitor(all, collector, vendors.NewMetricService(vendors.MetricConfig{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
-	}, log), log, c.clock.Now, jobs.GaugesOf(jobStores, c.clock.Now))
+	}, log), log)
 	var w *worker.Worker
 	heartbeat := newHeartbeat(c, all, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
@@ -105,7 +106,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
 			bus.JobScrubWorkers: keepers.run((*maintenance.Maintenance).ScrubWorkers),
 		},
-		Tickers: slices.Concat(historyTickers(c, all, labels, obs.recorder), keepers.tickers(jobTasks), []worker.Ticker{
+		Tickers: slices.Concat(historyTickers(c, collector, obs.recorder), keepers.tickers(jobTasks), []worker.Ticker{
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: c.MonitorInterval, Work: keepers[0].Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},

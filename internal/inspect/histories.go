@@ -15,9 +15,9 @@ type HistorySize struct {
 	Events, Bytes int64
 }
 
-// histories reads what is stored of all histories, ordered by topic. What cannot be read counts as
+// Histories reads what is stored of all histories, ordered by topic. What cannot be read counts as
 // nothing.
-func (in *Inspector) histories(ctx context.Context) (sizes []HistorySize, err error) {
+func (in *Inspector) Histories(ctx context.Context) (sizes []HistorySize, err error) {
 	fields, err := in.redis.HKeys(ctx, in.keys.Plans()).Result()
 	if !rdb.Answered(err) {
 		return nil, rdb.Wrap("list histories", err)

@@ -97,8 +97,8 @@ func (in *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]Lan
 	return in.countBlocked(ctx, heads)
 }
 
-// addLanes fills in the lanes of those that are subscribed.
-func (in *Inspector) addLanes(ctx context.Context, backlogs []Backlog) error {
+// AddLanes fills in the lanes of those that are subscribed. It fails with [bus.ErrUnavailable].
+func (in *Inspector) AddLanes(ctx context.Context, backlogs []Backlog) error {
 	var tokens []bus.Token
 	for _, b := range backlogs {
 		if b.Subscribed {

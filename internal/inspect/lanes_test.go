@@ -27,9 +27,9 @@ func TestLanes(t *testing.T) {
 		}
 		requireLanes := func(want inspect.Lanes) {
 			t.Helper()
-			snapshot, err := f.Snapshot(ctx, storetest.Start)
+			snapshot, err := snapshotOf(ctx, f, storetest.Start)
 			require.NoError(t, err)
-			require.Equal(t, want, snapshot.Backlogs[0].Lanes)
+			require.Equal(t, want, snapshot.backlogs[0].Lanes)
 		}
 		publish := func(lane, ms int) {
 			number := f.NumberIn(storetest.Alice, "widgets", lane)

@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -16,6 +17,26 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
+
+// snapshot is what waits in a bus.
+type snapshot struct {
+	backlogs []inspect.Backlog
+	damaged  []string
+	jobs     map[bus.Queue]inspect.JobCounts
+	due      int64
+	memory   *rdb.Memory
+}
+
+// snapshotOf reads what waits in a bus, as samples do.
+func snapshotOf(ctx context.Context, f *storetest.Bus, until time.Time) (s snapshot, err error) {
+	var errs [5]error
+	s.memory, errs[0] = f.Memory(ctx)
+	s.jobs, s.due, errs[1] = f.CountJobs(ctx, until)
+	s.backlogs, s.damaged, errs[2] = f.Backlogs(ctx, &inspect.Conditions{})
+	errs[3] = f.FindOldest(ctx, s.backlogs, nil)
+	errs[4] = f.AddLanes(ctx, s.backlogs)
+	return s, errors.Join(errs[:]...)
+}
 
 func TestSnapshot(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -33,17 +54,17 @@ func TestSnapshot(t *testing.T) {
 			Health: 40, OldestAt: storetest.After(7), Lanes: one,
 		}
 		idle := inspect.Backlog{Client: "bob", Token: storetest.Bob, Subscribed: true, Timeout: 100 * time.Millisecond, Health: 100, Lanes: one}
-		snapshot, err := f.Snapshot(ctx, storetest.After(106))
+		snapshot, err := snapshotOf(ctx, f, storetest.After(106))
 		require.NoError(t, err)
-		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.backlogs)
 		assert.Equal(t, map[bus.Queue]inspect.JobCounts{
 			bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueJobs: {}, bus.QueueMachines: {}, bus.QueueAux: {},
-		}, snapshot.Jobs)
-		assert.Equal(t, int64(1), snapshot.Due)
+		}, snapshot.jobs)
+		assert.Equal(t, int64(1), snapshot.due)
 		if server.IsEmbedded() {
-			assert.Nil(t, snapshot.Memory)
+			assert.Nil(t, snapshot.memory)
 		} else {
-			assert.Positive(t, snapshot.Memory.Used)
+			assert.Positive(t, snapshot.memory.Used)
 			cpu, err := f.Partition.CPU(ctx)
 			require.NoError(t, err)
 			assert.Positive(t, cpu.User+cpu.System)
@@ -53,17 +74,17 @@ func TestSnapshot(t *testing.T) {
 			"throttled_until", storetest.After(5000).UnixMilli(), "paced_until", fmt.Sprintf("%d.25", storetest.After(99).UnixMilli()))
 		backlog.Holds = inspect.Holds{Throttled: storetest.After(5000), Paced: storetest.After(100)}
 		idle.Holds = inspect.Holds{Paused: time.UnixMilli(bus.Forever.UnixMilli())}
-		snapshot, err = f.Snapshot(ctx, storetest.After(106))
+		snapshot, err = snapshotOf(ctx, f, storetest.After(106))
 		require.NoError(t, err)
-		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.backlogs)
 
 		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
-		snapshot, err = f.Snapshot(ctx, storetest.After(107))
+		snapshot, err = snapshotOf(ctx, f, storetest.After(107))
 		require.NoError(t, err)
 		backlog.Subscribed, backlog.Health, backlog.Lanes, backlog.Holds = false, 100, inspect.Lanes{}, inspect.Holds{}
 		backlog.Timeout, backlog.Sent, backlog.AttemptedAt = bus.DefaultTimeout, 0, time.Time{}
-		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.Backlogs)
-		assert.Equal(t, int64(2), snapshot.Due)
+		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.backlogs)
+		assert.Equal(t, int64(2), snapshot.due)
 	})
 }
 
@@ -110,17 +131,17 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 			require.NoError(t, poison(f.Redis))
 			require.NoError(t, f.Redis.ZAdd(t.Context(), "batches:index", redis.Z{Member: "ABCDEFGHIJKLMNOPQRST"}).Err())
 			require.NoError(t, f.Redis.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
-			snapshot, err := f.Snapshot(t.Context(), storetest.After(0))
+			snapshot, err := snapshotOf(t.Context(), f, storetest.After(0))
 			require.NoError(t, err, name)
 			alices := inspect.Backlog{Client: "alice", Token: storetest.Alice, Timeout: time.Hour, Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: inspect.Lanes{Count: 1}}
-			assert.Contains(t, snapshot.Backlogs, alices, name)
+			assert.Contains(t, snapshot.backlogs, alices, name)
 			if name == "hash" {
 				bobs := inspect.Backlog{Client: "bob", Token: storetest.Bob, Events: 1, Batches: 1, OldestAt: storetest.After(7)}
-				assert.Contains(t, snapshot.Backlogs, bobs, "nobody knows its health")
-				assert.Equal(t, []string{"subscriber:bob"}, snapshot.Damaged)
+				assert.Contains(t, snapshot.backlogs, bobs, "nobody knows its health")
+				assert.Equal(t, []string{"subscriber:bob"}, snapshot.damaged)
 			} else {
-				assert.Contains(t, snapshot.Backlogs, inspect.Backlog{Client: "bob", Token: storetest.Bob, Timeout: time.Hour, Subscribed: true, Health: 100, Lanes: inspect.Lanes{Count: 1}})
-				assert.Empty(t, snapshot.Damaged)
+				assert.Contains(t, snapshot.backlogs, inspect.Backlog{Client: "bob", Token: storetest.Bob, Timeout: time.Hour, Subscribed: true, Health: 100, Lanes: inspect.Lanes{Count: 1}})
+				assert.Empty(t, snapshot.damaged)
 			}
 		}
 	})

@@ -54,15 +54,10 @@ func TestTheArchiveIsRemovedInTimeOrToMakeRoom(t *testing.T) {
 	})
 }
 
-func TestGauges(t *testing.T) {
+func TestCounts(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newTendedShop(t, server), t.Context()
-		measure := jobs.GaugesOf(s.All, func() time.Time { return s.Now })
-		measures, err := measure(ctx)
-		require.NoError(t, err)
-		assert.Empty(t, measures, "there is no type")
-
 		s.Add("ship", func(t *jobs.Type) { t.Pull, t.Concurrency = true, 3 })
 		s.Add("pay")
 		first := s.Now
@@ -70,7 +65,7 @@ func TestGauges(t *testing.T) {
 			s.Put("ship")
 			s.Now = s.Now.Add(time.Second)
 		}
-		_, _, err = s.Fetch(ctx, "ship", 3, s.Now)
+		_, _, err := s.Fetch(ctx, "ship", 3, s.Now)
 		require.NoError(t, err)
 		s.Put("ship", func(job *jobs.NewJob) { job.RunAfter = s.Now.Add(time.Hour) })
 		second := s.Now
@@ -82,19 +77,6 @@ func TestGauges(t *testing.T) {
 		assert.Equal(t, []jobs.TypeName{"pay", "ship"}, []jobs.TypeName{counts[0].Name, counts[1].Name})
 		assert.Equal(t, jobs.Counts{Queued: 2, Waiting: 1, Oldest: second}, counts[0].Counts)
 		assert.Equal(t, jobs.Counts{Queued: 3, Waiting: 2, InProgress: 3, Oldest: first.Add(3 * time.Second)}, counts[1].Counts)
-
-		measures, err = measure(ctx)
-		require.NoError(t, err)
-		shown := map[string]int64{}
-		for _, m := range measures {
-			assert.True(t, m.Gauge && m.Verbatim)
-			shown[m.Name] = m.Value
-		}
-		assert.Equal(t, map[string]int64{
-			"rickover.dequeuer.queue_depth.all": 8, "rickover.dequeuer.queue_depth.ready": 7,
-			"rickover.dequeuer.queued_jobs.in_progress": 3, "rickover.dequeuer.queued_jobs.ship.in_progress": 3,
-			"rickover.dequeuer.queued_jobs.pay.in_progress": 0,
-		}, shown)
 	})
 }
 

@@ -3,11 +3,7 @@ package jobs
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
-
-	"routemaster/internal/bus"
-	"routemaster/internal/telemetry/vendors"
 )
 
 // countTimeout is how long one of several partitions is waited for: those who count have half a
@@ -19,30 +15,23 @@ const countTimeout = 300 * time.Millisecond
 // missing; it fails with [bus.ErrUnavailable] if that are all.
 func CountsOf(all *Bus) func(context.Context) ([]CountedType, error) {
 	return func(ctx context.Context) ([]CountedType, error) {
-		return gather(ctx, all, count)
+		if len(all.All()) == 1 {
+			return count(ctx, all.All()[0])
+		}
+		ctx, cancel := context.WithTimeout(ctx, countTimeout)
+		defer cancel()
+		found := make([][]CountedType, len(all.All()))
+		errs := all.Each(func(number int, st *Store) (err error) {
+			found[number], err = count(ctx, st)
+			return err
+		})
+		if !slices.Contains(errs, nil) {
+			return nil, errs[0]
+		}
+		counted := slices.Concat(found...)
+		slices.SortFunc(counted, func(a, b CountedType) int { return CompareTypes(a.Type, b.Type) })
+		return counted, nil
 	}
-}
-
-// gather joins what a function reads in each partition, as far as it can be read.
-func gather(
-	ctx context.Context, all *Bus, read func(context.Context, *Store) ([]CountedType, error),
-) ([]CountedType, error) {
-	if len(all.All()) == 1 {
-		return read(ctx, all.All()[0])
-	}
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
-	defer cancel()
-	found := make([][]CountedType, len(all.All()))
-	errs := all.Each(func(number int, st *Store) (err error) {
-		found[number], err = read(ctx, st)
-		return err
-	})
-	if !slices.Contains(errs, nil) {
-		return nil, errs[0]
-	}
-	counted := slices.Concat(found...)
-	slices.SortFunc(counted, func(a, b CountedType) int { return CompareTypes(a.Type, b.Type) })
-	return counted, nil
 }
 
 // count counts the jobs of a partition.
@@ -72,41 +61,5 @@ func NamesOf(all *Bus) func(context.Context) (map[string]bool, error) {
 			names[string(t.Name)] = true
 		}
 		return names, err
-	}
-}
-
-// GaugesOf returns a function that measures what waits, as the service that this one replaces did:
-// `ready` has what is in progress too. Without job types it measures nothing. What is in a
-// partition that cannot be read is missing, as from [CountsOf].
-func GaugesOf(all *Bus, now func() time.Time) func(context.Context) ([]vendors.Measure, error) {
-	return func(ctx context.Context) (measures []vendors.Measure, err error) {
-		var due atomic.Int64
-		types, err := gather(ctx, all, func(ctx context.Context, st *Store) ([]CountedType, error) {
-			types, err := count(ctx, st)
-			if err != nil || len(types) == 0 {
-				return nil, err
-			}
-			n, err := st.Queue().Due(ctx, bus.QueueJobs, now())
-			due.Add(n)
-			return types, err
-		})
-		if err != nil || len(types) == 0 {
-			return nil, err
-		}
-		add := func(name string, value int64) {
-			measures = append(measures,
-				vendors.Measure{Counter: bus.NewCounter(vendors.Dequeuer + name), Value: value, Gauge: true, Verbatim: true})
-		}
-		var unended, waiting, inProgress int64
-		for _, t := range types {
-			unended += t.Queued + t.InProgress
-			waiting += t.Waiting
-			inProgress += t.InProgress
-			add("queued_jobs."+string(t.Name)+".in_progress", t.InProgress)
-		}
-		add("queue_depth.all", unended)
-		add("queue_depth.ready", inProgress+waiting+due.Load())
-		add("queued_jobs.in_progress", inProgress)
-		return measures, nil
 	}
 }

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/overview"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -19,25 +22,17 @@ import (
 // Monitor sends the bus's gauges and counters to a metric service.
 type Monitor struct {
 	stores    *store.Bus
-	whole     *inspect.Bus
-	inspector *inspect.Inspector // counters
-	limits    bus.MemoryLimits
+	collector *samples.Collector
 	service   vendors.MetricService
 	log       *slog.Logger
-	now       func() time.Time
-	gauges    []Gauges
 	// These are of the last run. Only one thread runs the monitor.
 	failing bool     // it could not send
 	damaged []string // keys of damaged subscribers
 }
 
-// Gauges reads gauges that a monitor sends with those of the bus.
-type Gauges func(context.Context) ([]vendors.Measure, error)
-
 // NewMonitor makes a monitor. With a nil service its runs only log which keys are damaged.
-func NewMonitor(all *store.Bus, limits bus.MemoryLimits, service vendors.MetricService, log *slog.Logger,
-	now func() time.Time, gauges ...Gauges) *Monitor {
-	return &Monitor{stores: all, whole: inspect.OfBus(all), inspector: inspect.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
+func NewMonitor(all *store.Bus, collector *samples.Collector, service vendors.MetricService, log *slog.Logger) *Monitor {
+	return &Monitor{stores: all, collector: collector, service: service, log: log}
 }
 
 // monitorTimeout bounds one run, because other housekeeping waits for it.
@@ -48,14 +43,13 @@ const monitorTimeout = 2 * time.Second
 func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
-	snapshot, err := m.look(ctx)
 	if m.service == nil {
+		m.check(m.collector.Collect(ctx, samples.Check))
 		return queue.Done
 	}
-	var measures []vendors.Measure
-	if err == nil {
-		measures, err = m.measure(ctx, snapshot)
-	}
+	sample := m.collector.Collect(ctx, samples.Measure)
+	m.check(sample)
+	measures, err := m.measure(ctx, sample)
 	if err == nil {
 		err = m.service.Send(ctx, measures)
 	}
@@ -69,30 +63,29 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 	return queue.Done
 }
 
-// look reads the state of the bus, and logs which keys are damaged by now.
-func (m *Monitor) look(ctx context.Context) (inspect.BusSnapshot, error) {
-	snapshot, err := m.whole.Snapshot(ctx, m.now())
-	if err != nil {
-		return snapshot, err
+// check logs which keys are damaged by now.
+func (m *Monitor) check(sample overview.Sample) {
+	if sample.Redis != "" {
+		return
 	}
-	if len(snapshot.Damaged) > 0 && !slices.Equal(snapshot.Damaged, m.damaged) {
-		m.log.Error("subscriber data is damaged", "keys", snapshot.Damaged)
+	if len(sample.Damaged) > 0 && !slices.Equal(sample.Damaged, m.damaged) {
+		m.log.Error("subscriber data is damaged", "keys", sample.Damaged)
 	}
-	m.damaged = snapshot.Damaged
-	return snapshot, nil
+	m.damaged = sample.Damaged
 }
 
-// measure returns what is sent to the service.
-func (m *Monitor) measure(ctx context.Context, snapshot inspect.BusSnapshot) ([]vendors.Measure, error) {
-	measures := m.measureBus(snapshot)
-	for _, read := range m.gauges {
-		more, err := read(ctx)
-		if err != nil {
-			return nil, err
-		}
-		measures = append(measures, more...)
+// measure returns what is sent to the service. Half of it would look as if the rest were 0.
+func (m *Monitor) measure(ctx context.Context, sample overview.Sample) ([]vendors.Measure, error) {
+	if sample.Redis != "" {
+		return nil, errors.New(sample.Redis)
 	}
-	counts, err := m.counts(ctx, snapshot.Nodes)
+	for _, unread := range sample.Unread {
+		if unread.Part == overview.PartJobTypes {
+			return nil, errors.New(unread.Why)
+		}
+	}
+	measures := append(measureBus(sample), measureJobs(sample)...)
+	counts, err := m.counts(ctx, sample.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -108,46 +101,71 @@ func (m *Monitor) measure(ctx context.Context, snapshot inspect.BusSnapshot) ([]
 	return measures, nil
 }
 
-func (m *Monitor) measureBus(snapshot inspect.BusSnapshot) (measures []vendors.Measure) {
+func measureBus(sample overview.Sample) (measures []vendors.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, vendors.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
-	for b := range inspect.ByClient(snapshot.Backlogs) {
-		tag := bus.Tag{Name: "subscriber", Value: string(b.Client)}
-		add("subscriber.queue.batches", b.Batches, tag)
-		add("subscriber.queue.events", b.Events, tag)
+	for _, sub := range slices.Concat(sample.Subscribers, sample.Others) {
+		tag := bus.Tag{Name: "subscriber", Value: sub.Name}
+		add("subscriber.queue.batches", sub.Batches, tag)
+		add("subscriber.queue.events", sub.Queued, tag)
 	}
-	for name, jobs := range snapshot.Jobs {
-		tag := bus.Tag{Name: "queue", Value: string(name)}
-		add("jobs.count", jobs.Instant, tag, bus.Tag{Name: "status", Value: "instant"})
-		add("jobs.count", jobs.Scheduled, tag, bus.Tag{Name: "status", Value: "scheduled"})
+	for _, q := range sample.Queues {
+		tag := bus.Tag{Name: "queue", Value: q.Name}
+		add("jobs.count", q.Instant, tag, bus.Tag{Name: "status", Value: "instant"})
+		add("jobs.count", q.Scheduled, tag, bus.Tag{Name: "status", Value: "scheduled"})
 	}
-	memory := func(of *rdb.Memory, tags ...bus.Tag) {
+	memory := func(of *overview.Memory, tags ...bus.Tag) {
 		if of == nil {
 			return
 		}
-		limit, high, low := m.limits.Marks(of.Max)
 		add("redis.bytes_used", of.Used, tags...)
-		add("redis.max_mem", limit, tags...)
-		add("redis.high_mark", high, tags...)
-		add("redis.low_mark", low, tags...)
+		add("redis.max_mem", of.Max, tags...)
+		add("redis.high_mark", of.High, tags...)
+		add("redis.low_mark", of.Low, tags...)
 	}
-	memory(snapshot.Memory)
-	for _, node := range snapshot.Nodes {
+	if len(sample.Nodes) == 0 {
+		memory(sample.Memory)
+	}
+	for _, node := range sample.Nodes {
 		memory(node.Memory, nodeTag(node))
 	}
-	for i, p := range snapshot.Partitions {
-		add("relay.events", p.Events, bus.Tag{Name: "partition", Value: rdb.Number(i).String()})
+	for i, p := range sample.Partitions {
+		add("relay.events", p.Relayed, bus.Tag{Name: "partition", Value: rdb.Number(i).String()})
 	}
 	return measures
 }
 
-func nodeTag(node inspect.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
+func nodeTag(node overview.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
+
+// measureJobs measures what waits as the service that jobs replace did: `ready` has what is in
+// progress too. Without job types it measures nothing.
+func measureJobs(sample overview.Sample) (measures []vendors.Measure) {
+	if len(sample.JobTypes) == 0 {
+		return nil
+	}
+	add := func(name string, value int64) {
+		measures = append(measures,
+			vendors.Measure{Counter: bus.NewCounter(vendors.Dequeuer + name), Value: value, Gauge: true, Verbatim: true})
+	}
+	var unended, waiting, inProgress int64
+	for _, t := range sample.JobTypes {
+		unended += t.Queued + t.InProgress
+		waiting += t.Waiting
+		inProgress += t.InProgress
+		add("queued_jobs."+t.Name+".in_progress", t.InProgress)
+	}
+	add("queue_depth.all", unended)
+	add("queue_depth.ready", inProgress+waiting+sample.DueJobs)
+	add("queued_jobs.in_progress", inProgress)
+	return measures
+}
 
 // counts returns the counters of the bus and Redis' processor time in ms. For a service that takes
 // increments it returns their growth since the last run of any worker's monitor.
-func (m *Monitor) counts(ctx context.Context, nodes []inspect.Node) (map[bus.Counter]int64, error) {
-	counts, err := m.inspector.Counters(ctx)
+func (m *Monitor) counts(ctx context.Context, nodes []overview.Node) (map[bus.Counter]int64, error) {
+	inspector := inspect.Of(m.stores.First())
+	counts, err := inspector.Counters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +190,7 @@ func (m *Monitor) counts(ctx context.Context, nodes []inspect.Node) (map[bus.Cou
 	if !m.service.TakesIncrements() {
 		return counts, nil
 	}
-	before, err := m.inspector.SwapMonitored(ctx, counts)
+	before, err := inspector.SwapMonitored(ctx, counts)
 	if err != nil {
 		return nil, err
 	}

@@ -49,8 +49,62 @@ type Sample struct {
 	Unreadable, Scrubbed int64
 	// Damaged are the keys that are not of their type. They show clients by name.
 	Damaged []string
+	// Metrics are what only metrics show.
+	Metrics
 	// Unread are the parts that could not be read, which are missing.
 	Unread []Unread
+}
+
+// Metrics are the parts of a [Sample] that only Prometheus or a metric service asks for.
+type Metrics struct {
+	// Others are clients that are not subscribed, and have something queued or have had it.
+	Others []SubscriberState
+	// DueJobs is the number of entries of jobs that are due.
+	DueJobs int64
+	// RunningReplays is the number of replays that copy, or whose events are still queued.
+	RunningReplays int64
+	// Histories are the histories of topics, ordered by topic.
+	Histories []HistoryState
+	// Accounts are what clients keep on each node.
+	Accounts []Account
+	// Partitions are those of a bus that has several, by number, and Nodes the Redis servers that
+	// have them.
+	Partitions []Partition
+	Nodes      []Node
+}
+
+// HistoryState is how much is stored of the history of a topic.
+type HistoryState struct {
+	Topic         string
+	Events, Bytes int64
+}
+
+// Account is how many bytes the jobs, job types and labels of a client take on a node, and may take
+// there; Limit is nil if that is any number.
+type Account struct {
+	Client, Node string
+	Kept         int64
+	Limit        *int64
+}
+
+// Partition is one of several partitions of a bus.
+type Partition struct {
+	// IsUp is whether it could be read, and is not held.
+	IsUp bool
+	// Relayed is the number of events on their way there from the others that could be read, and
+	// RelayedSince when the relay of the oldest began; zero if none has.
+	Relayed      int64
+	RelayedSince time.Time
+}
+
+// Node is a Redis server that has partitions of a bus.
+type Node struct {
+	Address string
+	// IsUp is whether all of its partitions could be read; First is the number of one of them.
+	IsUp  bool
+	First int
+	// Memory is nil where Redis does not report it, or is away.
+	Memory *Memory
 }
 
 // Unread is a part of a [Sample] that could not be read.
@@ -82,6 +136,11 @@ const (
 	// PartAccounts is what clients keep and have queued, in bytes.
 	PartAccounts = "accounts"
 	PartHistory  = "history"
+	// PartReplays, PartHistories, PartLanes and PartRelays are read for metrics only.
+	PartReplays   = "replays"
+	PartHistories = "histories"
+	PartLanes     = "lanes"
+	PartRelays    = "relays"
 )
 
 // Lacks reports whether a part of the sample could not be read.
@@ -126,6 +185,21 @@ type SubscriberState struct {
 	Counts  Counts
 	// Times are read for the history only.
 	Times Times
+	// SentEvents and FailedEvents are those in deliveries that ever succeeded and failed. They and
+	// the lanes are read for Prometheus only, as are all counts that are [Uncounted].
+	SentEvents, FailedEvents int64
+	Lanes                    Lanes
+}
+
+// Uncounted stands for a count for Prometheus that could not be read: to it, 0 is a beginning anew.
+const Uncounted = -1
+
+// Lanes are how many lanes a subscriber has, whether its order is strict, and in how many lanes a
+// failed batch then holds up those behind it.
+type Lanes struct {
+	Count    int
+	IsStrict bool
+	Blocked  int
 }
 
 // Ever are the events that were ever published to a bus and acknowledged, and its [Counts].
@@ -153,8 +227,8 @@ type JobTypeState struct {
 	// none.
 	OldestAt time.Time
 	Paused   bool
-	// Succeeded, Failed and Expired are the jobs that ever ended so.
-	Succeeded, Failed, Expired int64
+	// Succeeded, Failed, Expired and Cancelled are the jobs that ever ended so.
+	Succeeded, Failed, Expired, Cancelled int64
 }
 
 // MachineState is a state machine of a [Sample].
@@ -166,6 +240,15 @@ type MachineState struct {
 	// Moved is the number of moves that workers ever made, Failed that of their webhooks and
 	// evaluations that ever failed.
 	Moved, Failed int64
+	// States are where the labels are, and Steps what workers ever did for them, by outcome.
+	States []LabelState
+	Steps  map[string]int64
+}
+
+// LabelState is how many labels are in a state of a machine.
+type LabelState struct {
+	State  string
+	Labels int64
 }
 
 // Queue counts the jobs of a queue that are ready to run (instant), or not due yet (scheduled).

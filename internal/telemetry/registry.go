@@ -1,11 +1,9 @@
 package telemetry
 
 import (
-	"context"
 	"net/http"
 	"runtime"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -39,26 +37,17 @@ func (r *Registry) AddGauge(name, help string, value func() float64) {
 // Send sends the value that a metric has, with values of its first labels.
 type Send func(m *Metric, value float64, values ...string)
 
-// readTTL is for how long what a scrape has read serves other scrapes, and readTimeout how long it
-// waits for that.
-const (
-	readTTL     = time.Second
-	readTimeout = 500 * time.Millisecond
-)
-
-// AddReader adds metrics that each scrape reads from elsewhere.
-func (r *Registry) AddReader(read func(context.Context, Send)) {
+// AddReader adds metrics that each scrape has a function send.
+func (r *Registry) AddReader(read func(Send)) {
 	r.MustRegister(&reader{read: read, descs: map[shown]*prometheus.Desc{}})
 }
 
-// reader collects what a function reads.
+// reader collects what a function sends.
 type reader struct {
-	read func(context.Context, Send)
+	read func(Send)
 
-	mu     sync.Mutex // guards the fields below
-	readAt time.Time
-	found  []prometheus.Metric
-	descs  map[shown]*prometheus.Desc
+	mu    sync.Mutex // guards descs
+	descs map[shown]*prometheus.Desc
 }
 
 // shown is a metric with some of its labels, whose description takes long to make.
@@ -73,32 +62,25 @@ func (r *reader) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is part of [prometheus.Collector].
 func (r *reader) Collect(metrics chan<- prometheus.Metric) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.readAt.IsZero() || time.Since(r.readAt) >= readTTL {
-		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
-		defer cancel()
-		r.found = nil
-		r.read(ctx, r.take)
-		r.readAt = time.Now()
-	}
-	for _, metric := range r.found {
-		metrics <- metric
-	}
+	r.read(func(m *Metric, value float64, values ...string) {
+		valueType := prometheus.GaugeValue
+		if m.kind == isCounter {
+			valueType = prometheus.CounterValue
+		}
+		metrics <- prometheus.MustNewConstMetric(r.desc(m, len(values)), valueType, value, values...)
+	})
 }
 
-// take takes in a value; the caller holds mu.
-func (r *reader) take(m *Metric, value float64, values ...string) {
-	desc := r.descs[shown{m, len(values)}]
+// desc is the description of a metric with so many of its labels.
+func (r *reader) desc(m *Metric, labels int) *prometheus.Desc {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	desc := r.descs[shown{m, labels}]
 	if desc == nil {
-		desc = prometheus.NewDesc(prometheus.BuildFQName(Namespace, "", m.Name), m.Help, m.Labels[:len(values)], nil)
-		r.descs[shown{m, len(values)}] = desc
+		desc = prometheus.NewDesc(prometheus.BuildFQName(Namespace, "", m.Name), m.Help, m.Labels[:labels], nil)
+		r.descs[shown{m, labels}] = desc
 	}
-	valueType := prometheus.GaugeValue
-	if m.kind == isCounter {
-		valueType = prometheus.CounterValue
-	}
-	r.found = append(r.found, prometheus.MustNewConstMetric(desc, valueType, value, values...))
+	return desc
 }
 
 // Handler serves the metrics as Prometheus text. While Redis is unavailable it serves the

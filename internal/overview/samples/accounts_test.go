@@ -33,7 +33,7 @@ func TestClientsWithMostAreFirst(t *testing.T) {
 		require.NoError(t, err)
 		queued := sizes[storetest.Alice]
 		require.Positive(t, queued)
-		clients := func() []overview.Client { return f.Collect(ctx).Clients }
+		clients := func() []overview.Client { return f.Collect(ctx, Look).Clients }
 		assert.Equal(t, []overview.Client{{Name: "alice", Queued: queued}}, clients(), "nobody keeps anything")
 
 		keep(t, f.Partition, "alice", 100, "#alice", 2, "shop", 50_000, "root", 1, "*", 50_101)
@@ -56,7 +56,7 @@ func TestClientsWithMostAreFirst(t *testing.T) {
 		assert.Equal(t, "many-00", all[0].Name)
 
 		f.damage("accounts", func() {
-			s := f.Collect(ctx)
+			s := f.Collect(ctx, Look)
 			assert.Empty(t, s.Unread)
 			assert.Equal(t, []overview.Client{{Name: "alice", Queued: queued}}, s.Clients)
 		})
@@ -67,14 +67,14 @@ func TestClientsWithMostAreFirst(t *testing.T) {
 func TestTheHistoryReadsNoAccounts(t *testing.T) {
 	f := newFixture(t, rdbtest.Real(t))
 	keep(t, f.Partition, "shop", 5)
-	reads := func(timed bool) (clients, reads int) {
+	reads := func(reader Reader) (clients, reads int) {
 		before := f.server.Reads(t)
-		clients = len(f.collect(t.Context(), timed).Clients)
+		clients = len(f.Collect(t.Context(), reader).Clients)
 		return clients, f.server.Reads(t) - before
 	}
-	reads(false) // what is remembered is not read again
-	shown, looking := reads(false)
-	recorded, recording := reads(true)
+	reads(Look) // what is remembered is not read again
+	shown, looking := reads(Look)
+	recorded, recording := reads(Record)
 	assert.Equal(t, []int{1, 0}, []int{shown, recorded})
 	assert.Equal(t, 1, looking-recording, "the accounts and the bytes that are queued, in one round trip")
 }
@@ -111,6 +111,6 @@ func TestPartitionsOfOneRedisHaveOneLimit(t *testing.T) {
 		for _, st := range p.Data {
 			keep(t, st.Partition(), "shop", 100, "*", 100, "*high", 1000, "*elsewhere", 200, "~shop", 200)
 		}
-		assert.Equal(t, []overview.Client{{Name: "shop", Kept: 300, Limit: new(int64(500)), Share: 0.6}}, f.collectorOf(p.Data...).Collect(t.Context()).Clients)
+		assert.Equal(t, []overview.Client{{Name: "shop", Kept: 300, Limit: new(int64(500)), Share: 0.6}}, f.collectorOf(p.Data...).Collect(t.Context(), Look).Clients)
 	})
 }

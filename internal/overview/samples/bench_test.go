@@ -20,7 +20,7 @@ import (
 func BenchmarkSample(b *testing.B) {
 	f := newLargeFixture(b)
 	var sample overview.Sample
-	f.repeat(b, func(ctx context.Context) { sample = f.Collect(ctx) })
+	f.repeat(b, func(ctx context.Context) { sample = f.Collect(ctx, Look) })
 	require.Len(b, sample.Subscribers, 1000)
 	require.Len(b, sample.Topics, 500)
 	require.Empty(b, sample.Unread)

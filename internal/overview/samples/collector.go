@@ -13,24 +13,51 @@ import (
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
 	"routemaster/internal/layout"
+	"routemaster/internal/machines"
 	"routemaster/internal/overview"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
-// readTimeout bounds each part of a sample.
-const readTimeout = 500 * time.Millisecond
+// readTimeout bounds each part of a sample; shareTTL is for how long readers share one.
+const (
+	readTimeout = 500 * time.Millisecond
+	shareTTL    = time.Second
+)
 
 // Config says of which bus samples are taken.
 type Config struct {
-	Stores   *store.Bus
-	JobTypes JobTypes
-	Machines Machines
+	Stores *store.Bus
+	// CountJobs reads all job types, and how many jobs of each there are.
+	CountJobs func(context.Context) ([]jobs.CountedType, error)
+	// CountLabels counts the labels of all machines.
+	CountLabels func(context.Context) ([]machines.Count, error)
 	// Memory gives the marks of autodrop.
 	Memory bus.MemoryLimits
 	// ScalingDeadline is how soon a delivery must be due to count as due.
 	ScalingDeadline time.Duration
 }
+
+// Reader is what somebody reads samples for: what it does not need costs no command.
+type Reader uint8
+
+// The readers of samples.
+const (
+	// Look is for the figures that people look at.
+	Look Reader = 1 << iota
+	// Record is for the history, which has [overview.Times] and no clients.
+	Record
+	// Scrape is for Prometheus.
+	Scrape
+	// Measure is for a metric service.
+	Measure
+	// Check is for the keys of subscribers that are damaged.
+	Check
+)
+
+// watches are the readers that are shown what could be read, and told what could not. For others, a
+// partition counts only if all of it could be read.
+const watches = Look | Record
 
 // Collector takes samples of a bus. It is safe for concurrent use.
 type Collector struct {
@@ -44,9 +71,14 @@ type Collector struct {
 	// clock is what a sample takes for the time, given what Redis does. Tests hold it.
 	clock func(redis time.Time) time.Time
 
-	// mu is held while a sample is taken, and guards asked and what the partitions remember.
+	// mu is held while a sample is taken, and guards the fields below and what the partitions remember.
 	mu    sync.Mutex
-	asked asked
+	asked map[Reader]asked
+	last  struct {
+		overview.Sample
+		reader  Reader
+		takenAt time.Time
+	}
 }
 
 // NewCollector makes a collector. Now is the clock of this process; samples have that of Redis.
@@ -54,6 +86,7 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	c := &Collector{
 		config: config, processes: &processes{config.Stores.First().Partition()},
 		timeout: readTimeout, now: now, startedAt: now(), clock: func(redis time.Time) time.Time { return redis },
+		asked: map[Reader]asked{},
 	}
 	for _, st := range config.Stores.All() {
 		c.partitions = append(c.partitions, &partition{
@@ -64,30 +97,43 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	return c
 }
 
-// Collect takes a sample. It has names, and no token. If Redis does not tell the time, nothing else
-// is read. A part that cannot be read within 500 ms is left out; all of them have a second. It does
-// not read [overview.Times]: those who look cost Redis no more than they must.
-func (c *Collector) Collect(ctx context.Context) overview.Sample { return c.collect(ctx, false) }
-
-// collect is Collect; or, if timed, with times and without clients, as the history has them.
-func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
+// Share returns the last sample if it is for the reader too and younger than a second, so that its
+// readers share it. Else it takes one. Nothing in it may be changed.
+func (c *Collector) Share(ctx context.Context, reader Reader) overview.Sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if last := &c.last; last.reader != reader || time.Since(last.takenAt) >= shareTTL {
+		last.Sample, last.reader = c.collect(ctx, reader), reader
+		last.takenAt = time.Now()
+	}
+	return c.last.Sample
+}
+
+// Collect takes a sample. It has names, and no token. If Redis does not tell the time, nothing else
+// is read. A part that cannot be read within 500 ms is left out; all of them have a second.
+func (c *Collector) Collect(ctx context.Context, reader Reader) overview.Sample {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.collect(ctx, reader)
+}
+
+// collect is Collect for a caller that holds mu.
+func (c *Collector) collect(ctx context.Context, reader Reader) overview.Sample {
 	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout)
 	defer cancel()
-	drafts := c.readPartitions(ctx, timed)
+	drafts := c.readPartitions(ctx, reader)
 	d := merge(drafts)
 	if d.Redis != "" {
 		return d.Sample
 	}
 	d.addSubscribers()
 	d.addClients()
-	d.Running, d.timed = c.now().Sub(c.startedAt), timed
+	d.Running = c.now().Sub(c.startedAt)
 	once := []part{
-		{overview.PartCounters, c.readCounters},
-		{overview.PartJobTypes, c.readJobTypes},
-		{overview.PartMachines, c.readMachines},
-		{overview.PartProcesses, c.readProcesses},
+		{overview.PartCounters, watches | Scrape, c.readCounters},
+		{overview.PartJobTypes, watches | Scrape | Measure, c.readJobTypes},
+		{overview.PartMachines, watches | Scrape, c.readMachines},
+		{overview.PartProcesses, watches, c.readProcesses},
 	}
 	if why := drafts[0].Redis; why != "" { // each would wait for it
 		for _, p := range once {
@@ -96,7 +142,7 @@ func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
 	} else {
 		c.read(ctx, d, once...)
 	}
-	if d.hasDamage() {
+	if reader&watches != 0 && d.hasDamage() {
 		c.findDamage(ctx, d)
 	}
 	return d.Sample
@@ -104,17 +150,17 @@ func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
 
 // readPartitions takes the parts of a sample that are about partitions, of all at once. A panic of
 // one is its own: its callers report that, and go on.
-func (c *Collector) readPartitions(ctx context.Context, timed bool) []*draft {
+func (c *Collector) readPartitions(ctx context.Context, reader Reader) []*draft {
 	drafts, panics := make([]*draft, len(c.partitions)), make([]any, len(c.partitions))
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	for i, p := range c.partitions[1:] {
 		reading.Go(func() {
 			defer func() { panics[i] = recover() }()
-			drafts[i+1] = p.collect(ctx, timed)
+			drafts[i+1] = p.collect(ctx, reader)
 		})
 	}
-	drafts[0] = c.partitions[0].collect(ctx, timed)
+	drafts[0] = c.partitions[0].collect(ctx, reader)
 	reading.Wait()
 	for _, reason := range panics {
 		if reason != nil {
@@ -124,15 +170,19 @@ func (c *Collector) readPartitions(ctx context.Context, timed bool) []*draft {
 	return drafts
 }
 
-// part reads a part of a sample.
+// part reads a part of a sample, for some readers.
 type part struct {
-	name string
-	read func(context.Context, *draft) error
+	name    string
+	readers Reader
+	read    func(context.Context, *draft) error
 }
 
-// read reads parts, as far as they can be read.
+// read reads the parts that are for the reader of a draft, as far as they can be read.
 func (c *Collector) read(ctx context.Context, d *draft, parts ...part) {
 	for _, p := range parts {
+		if p.readers&d.reader == 0 {
+			continue
+		}
 		if err := c.bounded(ctx, func(ctx context.Context) error { return p.read(ctx, d) }); err != nil {
 			d.Unread = append(d.Unread, overview.Unread{Part: p.name, Why: explain(err)})
 		}
@@ -176,35 +226,84 @@ func (c *Collector) readProcesses(ctx context.Context, d *draft) (err error) {
 	return err
 }
 
-func (c *Collector) readJobTypes(ctx context.Context, s *draft) error {
-	types, err := c.config.JobTypes.Read(ctx)
+// readJobTypes reads the job types and, if there are any, how many of their jobs have ended, which
+// a metric service does not need.
+func (c *Collector) readJobTypes(ctx context.Context, d *draft) error {
+	types, err := c.config.CountJobs(ctx)
+	if err != nil || len(types) == 0 {
+		return err
+	}
+	var counters []bus.Counter
 	for _, t := range types {
-		s.JobTypes = append(s.JobTypes, overview.JobTypeState{
+		for _, status := range jobs.Archived {
+			counters = append(counters, endedJobs(t.Name, status)...)
+		}
+	}
+	var counts map[bus.Counter]int64
+	if d.reader != Measure {
+		if counts, err = c.partitions[0].inspector.ReadCounters(ctx, counters); err != nil {
+			return err
+		}
+	}
+	for _, t := range types {
+		ended := func(status jobs.Status) (n int64) {
+			for _, counter := range endedJobs(t.Name, status) {
+				n += counts[counter]
+			}
+			return n
+		}
+		d.JobTypes = append(d.JobTypes, overview.JobTypeState{
 			Name: string(t.Name), Queued: t.Queued, Waiting: t.Waiting, InProgress: t.InProgress,
 			Concurrency: int64(t.Concurrency), OldestAt: t.Oldest, Paused: t.Paused,
-			Succeeded: t.Ended[jobs.Succeeded], Failed: t.Ended[jobs.Failed], Expired: t.Ended[jobs.Expired],
+			Succeeded: ended(jobs.Succeeded), Failed: ended(jobs.Failed), Expired: ended(jobs.Expired), Cancelled: ended(jobs.Cancelled),
 		})
 	}
-	slices.SortFunc(s.JobTypes, func(a, b overview.JobTypeState) int { return strings.Compare(a.Name, b.Name) })
-	return err
+	slices.SortFunc(d.JobTypes, func(a, b overview.JobTypeState) int { return strings.Compare(a.Name, b.Name) })
+	return nil
 }
 
-func (c *Collector) readMachines(ctx context.Context, s *draft) error {
-	all, err := c.config.Machines.Read(ctx)
+// endedJobs are the counters of the jobs of a type that ended with a status: their sum is how many.
+func endedJobs(name jobs.TypeName, status jobs.Status) []bus.Counter {
+	return []bus.Counter{
+		telemetry.EndedJobs.Bus(string(name), string(status), telemetry.Web),
+		telemetry.EndedJobs.Bus(string(name), string(status), telemetry.Worker),
+	}
+}
+
+// readMachines counts the labels and, if there are machines, reads what was done for them.
+func (c *Collector) readMachines(ctx context.Context, d *draft) error {
+	all, err := c.config.CountLabels(ctx)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var counters []bus.Counter
 	for _, m := range all {
-		state := overview.MachineState{Name: string(m.Machine), Errored: m.Errored, Unpublished: m.Unpublished}
+		for _, outcome := range telemetry.BusOutcomes {
+			counters = append(counters, telemetry.BusLabelSteps.Bus(string(m.Machine), outcome))
+		}
+	}
+	counts, err := c.partitions[0].inspector.ReadCounters(ctx, counters)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		state := overview.MachineState{
+			Name: string(m.Machine), Errored: m.Errored, Unpublished: m.Unpublished, Steps: map[string]int64{},
+		}
 		for _, in := range m.States {
 			state.Labels += in.Labels
+			state.States = append(state.States, overview.LabelState{State: string(in.State), Labels: in.Labels})
 		}
-		for outcome, n := range m.Steps {
-			if outcome == telemetry.Moved {
+		for _, outcome := range telemetry.BusOutcomes {
+			n := counts[telemetry.BusLabelSteps.Bus(string(m.Machine), outcome)]
+			if state.Steps[outcome] = n; outcome == telemetry.Moved {
 				state.Moved += n
 			} else {
 				state.Failed += n
 			}
 		}
-		s.Machines = append(s.Machines, state)
+		d.Machines = append(d.Machines, state)
 	}
-	slices.SortFunc(s.Machines, func(a, b overview.MachineState) int { return strings.Compare(a.Name, b.Name) })
-	return err
+	slices.SortFunc(d.Machines, func(a, b overview.MachineState) int { return strings.Compare(a.Name, b.Name) })
+	return nil
 }

@@ -47,23 +47,17 @@ func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
 func (f *fixture) collectorOf(all ...*store.Store) *Collector {
 	c := NewCollector(Config{
 		Stores: store.NewBus(all...),
-		JobTypes: JobTypes{
-			Count: func(context.Context) ([]jobs.CountedType, error) {
-				return []jobs.CountedType{{
-					Type:   jobs.Type{Name: "mail", Concurrency: 4, Paused: true},
-					Counts: jobs.Counts{Queued: 3, Waiting: 2, InProgress: 1, Oldest: storetest.Start},
-				}}, nil
-			},
-			Counters: f.ReadCounters,
+		CountJobs: func(context.Context) ([]jobs.CountedType, error) {
+			return []jobs.CountedType{{
+				Type:   jobs.Type{Name: "mail", Concurrency: 4, Paused: true},
+				Counts: jobs.Counts{Queued: 3, Waiting: 2, InProgress: 1, Oldest: storetest.Start},
+			}}, nil
 		},
-		Machines: Machines{
-			Count: func(context.Context) ([]machines.Count, error) {
-				return []machines.Count{{
-					Machine: "trial", Errored: 1, Unpublished: 2,
-					States: []machines.StateCount{{State: "start", Labels: 3}, {State: "end", Labels: 4}},
-				}}, nil
-			},
-			Counters: f.ReadCounters,
+		CountLabels: func(context.Context) ([]machines.Count, error) {
+			return []machines.Count{{
+				Machine: "trial", Errored: 1, Unpublished: 2,
+				States: []machines.StateCount{{State: "start", Labels: 3}, {State: "end", Labels: 4}},
+			}}, nil
 		},
 		Memory: bus.MemoryLimits{Max: 100_000_000, MinFree: 10_000_000},
 	}, func() time.Time { return f.at })
@@ -99,7 +93,7 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 		heartbeat := NewHeartbeat(f.Partition, overview.Process{Kind: "worker", Version: "v1", Threads: 8}, func(p *overview.Process) { p.Busy = 3 }, hostclock.New(time.Now, nil))
 		require.NoError(t, heartbeat.Beat(ctx))
 
-		s := f.Collect(ctx)
+		s := f.Collect(ctx, Look)
 		assert.Empty(t, s.Unread)
 		assert.Equal(t, f.at, s.At)
 		assert.Equal(t, []overview.TopicState{{Name: "gadgets"}, {Name: "widgets", Publisher: "publisher", Events: 3}}, s.Topics)
@@ -111,7 +105,7 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 			},
 			{Name: "bob", Topics: []string{"widgets"}, Timeout: time.Second, Queued: 3, Batches: 2, Health: 100, OldestAt: storetest.After(7)},
 		}, s.Subscribers)
-		timed := f.collect(ctx, true).Subscribers
+		timed := f.Collect(ctx, Record).Subscribers
 		assert.Equal(t, overview.Times{Took: 15, Waited: 16}, timed[0].Times)
 		require.Len(t, s.Queues, len(bus.Queues))
 		assert.Equal(t, overview.Queue{Name: "main", Instant: 2, Scheduled: 2}, s.Queues[0])
@@ -119,7 +113,11 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 		assert.Equal(t, []overview.JobTypeState{{
 			Name: "mail", Queued: 3, Waiting: 2, InProgress: 1, Concurrency: 4, OldestAt: storetest.Start, Paused: true, Failed: 21,
 		}}, s.JobTypes)
-		assert.Equal(t, []overview.MachineState{{Name: "trial", Labels: 7, Errored: 1, Unpublished: 2, Moved: 12, Failed: 27}}, s.Machines)
+		assert.Equal(t, []overview.MachineState{{
+			Name: "trial", Labels: 7, Errored: 1, Unpublished: 2, Moved: 12, Failed: 27,
+			States: []overview.LabelState{{State: "start", Labels: 3}, {State: "end", Labels: 4}},
+			Steps:  map[string]int64{"moved": 12, "failed": 13, "attempted": 0, "errored": 14},
+		}}, s.Machines)
 		assert.Equal(t, []int64{8, 9}, []int64{s.Unreadable, s.Scrubbed})
 		if !f.server.IsEmbedded() {
 			assert.Equal(t, []int64{100_000_000, 90_000_000, 80_000_000}, []int64{s.Memory.Max, s.Memory.High, s.Memory.Low})
@@ -157,7 +155,7 @@ func TestAFailureLastsUntilTheNextSuccess(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
 		failure := func() string {
 			f.at = f.at.Add(knownTTL)
-			return f.Collect(t.Context()).Subscribers[0].Failure
+			return f.Collect(t.Context(), Look).Subscribers[0].Failure
 		}
 		f.attempted(storetest.Alice, test)
 		assert.Empty(t, failure(), "nothing but a test was tried")
@@ -187,7 +185,7 @@ func TestSubscribersOfOneNameAreOneSubscriber(t *testing.T) {
 		}
 		f.attempted("alice--new", wire.AttemptRecord{Outcome: bus.OutcomeDead, Error: bus.ErrorRefused})
 		f.throttled("alice--new", storetest.After(20_000).UnixMilli())
-		s := f.Collect(ctx)
+		s := f.Collect(ctx, Look)
 		assert.Equal(t, []overview.SubscriberState{{
 			Name: "alice", Topics: []string{"a", "b", "c"}, Timeout: time.Hour, Sent: 7, Health: 100,
 			Throttled: storetest.After(20_000),
@@ -200,7 +198,7 @@ func TestTopicsAreReadEveryTenSeconds(t *testing.T) {
 	f := newFixture(t, rdbtest.Embedded(t))
 	f.AddSubscriber(storetest.Alice, time.Second, 2, "a")
 	topics := func() (all []string) {
-		for _, sub := range f.Collect(t.Context()).Subscribers {
+		for _, sub := range f.Collect(t.Context(), Look).Subscribers {
 			all = append(all, sub.Topics...)
 		}
 		return all
@@ -221,7 +219,7 @@ func TestDetailsThatCouldNotBeReadAreReadTheNextTime(t *testing.T) {
 		p, cut := f.partitions[0], true
 		p.known.forget(f.at)
 		for range 2 {
-			d := &draft{}
+			d := &draft{reader: Look}
 			require.NoError(t, p.readBacklogs(t.Context(), d))
 			ctx, cancel := context.WithCancel(t.Context())
 			if cut {
@@ -241,7 +239,7 @@ func TestPublishersAreReadEveryTenSeconds(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "a")
-		topics := func() []overview.TopicState { return f.Collect(ctx).Topics }
+		topics := func() []overview.TopicState { return f.Collect(ctx, Look).Topics }
 		assert.Equal(t, []overview.TopicState{{Name: "a"}}, topics())
 		f.PublishEvents("a", 1, 1, 0)
 		assert.Equal(t, []overview.TopicState{{Name: "a", Publisher: "publisher", Events: 1}}, topics(), "it is new")
@@ -259,13 +257,13 @@ func TestPublishersAreReadEveryTenSeconds(t *testing.T) {
 func TestAPartThatCannotBeReadIsLeftOut(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
-		f.config.Machines.Count = func(context.Context) ([]machines.Count, error) { return nil, context.DeadlineExceeded }
-		f.config.JobTypes.Count = func(context.Context) ([]jobs.CountedType, error) { return nil, errors.New("the secret") }
+		f.config.CountLabels = func(context.Context) ([]machines.Count, error) { return nil, context.DeadlineExceeded }
+		f.config.CountJobs = func(context.Context) ([]jobs.CountedType, error) { return nil, errors.New("the secret") }
 		require.NoError(t, f.Redis.Set(t.Context(), "processes", "x", 0).Err())
 		require.NoError(t, f.Redis.Set(t.Context(), "topic:widgets", "x", 0).Err())
 		require.NoError(t, f.Redis.Set(t.Context(), "subscriber:"+string(storetest.Bob), "x", 0).Err())
 		require.NoError(t, f.Redis.SAdd(t.Context(), "subscribers", string(storetest.Bob)).Err())
-		s := f.Collect(t.Context())
+		s := f.Collect(t.Context(), Look)
 		assert.Empty(t, s.Redis)
 		const foreign = "Redis answered with what is not of the bus"
 		assert.Equal(t, []overview.Unread{
@@ -354,23 +352,23 @@ func TestTheClockIsThatOfRedis(t *testing.T) {
 	}
 	isNow(figures.At)
 	f.server.Kill(t)
-	isNow(c.Collect(ctx).At)
+	isNow(c.Collect(ctx, Look).At)
 	f.server.Restart(t)
 }
 
 func TestRedisIsAway(t *testing.T) {
 	f := newFixture(t, rdbtest.Real(t))
 	f.server.Kill(t)
-	s := f.Collect(t.Context())
+	s := f.Collect(t.Context(), Look)
 	assert.Equal(t, overview.Sample{At: f.at, Redis: "Redis is unavailable, or refuses calls"}, s)
 	f.server.Restart(t)
 }
 
 func TestASampleSaysThatRedisHasLostData(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		assert.Empty(t, f.Collect(t.Context()).Lost)
+		assert.Empty(t, f.Collect(t.Context(), Look).Lost)
 		noteLoss(t, f.Partition, bus.DataEmpty)
-		assert.Equal(t, []bus.DataLoss{{Kind: bus.DataEmpty, FoundAt: storetest.Start}}, f.Collect(t.Context()).Lost)
+		assert.Equal(t, []bus.DataLoss{{Kind: bus.DataEmpty, FoundAt: storetest.Start}}, f.Collect(t.Context(), Look).Lost)
 	})
 	f := newFixture(t, rdbtest.Embedded(t))
 	all, _ := storetest.Apart(t, 3)
@@ -378,7 +376,7 @@ func TestASampleSaysThatRedisHasLostData(t *testing.T) {
 	noteLoss(t, all[2].Partition(), bus.DataOlder)
 	assert.Equal(t, []bus.DataLoss{
 		{Kind: bus.DataEmpty, FoundAt: storetest.Start, Partition: "00"}, {Kind: bus.DataOlder, FoundAt: storetest.Start, Partition: "02"},
-	}, f.collectorOf(all...).Collect(t.Context()).Lost)
+	}, f.collectorOf(all...).Collect(t.Context(), Look).Lost)
 }
 
 func noteLoss(t *testing.T, p *rdb.Partition, kind bus.DataLossKind) {
@@ -391,7 +389,7 @@ func noteLoss(t *testing.T, p *rdb.Partition, kind bus.DataLossKind) {
 func TestAMarkOfAnotherTypeIsDamaged(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.Redis.Set(t.Context(), layout.Keys{}.Identity(), "of another", 0).Err())
-		s := f.Collect(t.Context())
+		s := f.Collect(t.Context(), Look)
 		assert.Empty(t, s.Redis)
 		assert.Equal(t, []string{"bus"}, s.Damaged)
 	})
@@ -399,7 +397,7 @@ func TestAMarkOfAnotherTypeIsDamaged(t *testing.T) {
 
 func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
-		assert.Empty(t, f.Collect(t.Context()).Refuses)
+		assert.Empty(t, f.Collect(t.Context(), Look).Refuses)
 		assert.Empty(t, f.Redis.Keys(t.Context(), "series:*").Val(), "nothing is written")
 	})
 	for code, refuse := range map[string][]any{
@@ -410,7 +408,7 @@ func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
 		f := newFixture(t, rdbtest.Real(t))
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
 		require.NoError(t, f.server.Raw.Do(t.Context(), refuse...).Err())
-		s := f.Collect(t.Context())
+		s := f.Collect(t.Context(), Look)
 		assert.Equal(t, []any{code, ""}, []any{s.Refuses, s.Redis})
 		assert.Empty(t, s.Unread, code)
 		assert.Len(t, s.Subscribers, 1, code)
@@ -419,15 +417,15 @@ func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
 
 // TestASampleSaysWhetherRedisRunsScripts has it refuse these alone.
 func TestASampleSaysWhetherRedisRunsScripts(t *testing.T) {
-	each(t, func(t *testing.T, f *fixture) { assert.False(t, f.Collect(t.Context()).RefusesScripts) })
+	each(t, func(t *testing.T, f *fixture) { assert.False(t, f.Collect(t.Context(), Look).RefusesScripts) })
 	f := newFixture(t, rdbtest.Real(t))
 	for command, code := range map[string]string{"evalsha": "NOPERM", "script": "NOSCRIPT"} {
 		require.NoError(t, f.server.Raw.ScriptFlush(t.Context()).Err())
 		require.NoError(t, f.server.Raw.Do(t.Context(), "acl", "setuser", "default", "-"+command).Err())
-		s := f.Collect(t.Context())
+		s := f.Collect(t.Context(), Look)
 		assert.Equal(t, []any{code, true}, []any{s.Refuses, s.RefusesScripts})
 		require.NoError(t, f.server.Raw.Do(t.Context(), "acl", "setuser", "default", "+"+command).Err())
-		assert.Empty(t, f.Collect(t.Context()).Refuses)
+		assert.Empty(t, f.Collect(t.Context(), Look).Refuses)
 	}
 }
 
@@ -441,7 +439,7 @@ func TestProcessesComeAndGo(t *testing.T) {
 		require.NoError(t, worker.Beat(ctx))
 		require.NoError(t, f.Redis.HSet(ctx, "processes", "somebody", "else").Err())
 		kinds := func() (kinds []string) {
-			for _, p := range f.Collect(ctx).Processes {
+			for _, p := range f.Collect(ctx, Look).Processes {
 				kinds = append(kinds, p.Kind)
 			}
 			return kinds

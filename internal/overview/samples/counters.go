@@ -28,36 +28,50 @@ var errCounters = errors.New("the counters are none")
 
 // asked are the counters of a sample, packed, which takes long. The next one mostly has the same.
 type asked struct {
-	names  []string // of the subscribers
-	timed  bool
+	names  []string // of the clients
 	packed []string
 }
 
-// update packs the counters of a sample unless they are the same.
-func (a *asked) update(s *draft) {
-	names := make([]string, len(s.Subscribers))
-	for i := range s.Subscribers {
-		names[i] = s.Subscribers[i].Name
+// counters are those of a sample, packed.
+func (c *Collector) counters(d *draft, clients []*overview.SubscriberState) []string {
+	names := make([]string, len(clients))
+	for i, client := range clients {
+		names[i] = client.Name
 	}
-	if a.packed != nil && a.timed == s.timed && slices.Equal(a.names, names) {
-		return
+	if last, ok := c.asked[d.reader]; ok && slices.Equal(last.names, names) {
+		return last.packed
 	}
-	counters := []bus.Counter{unreadable, scrubbed, everPublished, everAcknowledged, everSucceeded, everFailed, everDropped}
+	var counters []bus.Counter
+	if d.reader&watches != 0 {
+		counters = append(counters, unreadable, scrubbed, everPublished, everAcknowledged, everSucceeded, everFailed, everDropped)
+	}
 	for _, name := range names {
 		counters = append(counters, dropped(name), deliveries(name, telemetry.Success), deliveries(name, telemetry.Failure))
-		if s.timed {
+		switch d.reader {
+		case Record:
 			counters = append(counters, took(name), waited(name))
+		case Scrape:
+			counters = append(counters, events(name, telemetry.Success), events(name, telemetry.Failure))
 		}
 	}
-	*a = asked{names, s.timed, inspect.PackCounters(counters)}
+	c.asked[d.reader] = asked{names, inspect.PackCounters(counters)}
+	return c.asked[d.reader].packed
 }
 
-// readCounters reads the counters of the subscribers and of the bus, those of times if the sample
-// is to have them.
-func (c *Collector) readCounters(ctx context.Context, s *draft) error {
-	c.asked.update(s)
-	counts, isRead := make([]int64, len(c.asked.packed)), false
-	err := c.partitions[0].inspector.EachCounter(ctx, c.asked.packed, func(place int, count int64) { counts[place], isRead = count, true })
+// readCounters reads the counters of clients and, for watches, of the bus.
+func (c *Collector) readCounters(ctx context.Context, d *draft) error {
+	var clients []*overview.SubscriberState
+	for _, some := range [][]overview.SubscriberState{d.Subscribers, d.Others} {
+		for i := range some {
+			clients = append(clients, &some[i])
+		}
+	}
+	packed := c.counters(d, clients)
+	counts, isRead := make([]int64, len(packed)), len(packed) == 0
+	if d.reader == Scrape {
+		counts = slices.Repeat([]int64{overview.Uncounted}, len(packed))
+	}
+	err := c.partitions[0].inspector.EachCounter(ctx, packed, func(place int, count int64) { counts[place], isRead = count, true })
 	if err != nil {
 		return err
 	}
@@ -68,15 +82,19 @@ func (c *Collector) readCounters(ctx context.Context, s *draft) error {
 		count, counts = counts[0], counts[1:]
 		return count
 	}
-	s.Unreadable, s.Scrubbed = next(), next()
-	s.Ever = overview.Ever{
-		Published: next(), Acknowledged: next(), Counts: overview.Counts{Succeeded: next(), Failed: next(), Dropped: next()},
+	if d.reader&watches != 0 {
+		d.Unreadable, d.Scrubbed = next(), next()
+		d.Ever = overview.Ever{
+			Published: next(), Acknowledged: next(), Counts: overview.Counts{Succeeded: next(), Failed: next(), Dropped: next()},
+		}
 	}
-	for i := range s.Subscribers {
-		sub := &s.Subscribers[i]
-		sub.Counts = overview.Counts{Dropped: next(), Succeeded: next(), Failed: next()}
-		if s.timed {
-			sub.Times = overview.Times{Took: next(), Waited: next()}
+	for _, client := range clients {
+		client.Counts = overview.Counts{Dropped: next(), Succeeded: next(), Failed: next()}
+		switch d.reader {
+		case Record:
+			client.Times = overview.Times{Took: next(), Waited: next()}
+		case Scrape:
+			client.SentEvents, client.FailedEvents = next(), next()
 		}
 	}
 	return nil
@@ -86,6 +104,10 @@ func dropped(subscriber string) bus.Counter { return telemetry.DroppedEvents.Bus
 
 func deliveries(subscriber, status string) bus.Counter {
 	return telemetry.Deliveries.Bus(subscriber, status)
+}
+
+func events(subscriber, status string) bus.Counter {
+	return telemetry.DeliveredEvents.Bus(subscriber, status)
 }
 
 func took(subscriber string) bus.Counter {

@@ -5,20 +5,23 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"routemaster/internal/account"
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 )
 
 // draft is a sample that is being taken. It has what its subscribers are made from.
 type draft struct {
 	overview.Sample
+	reader Reader
 	// held is whether the partition is held, or on its way to another node.
 	held bool
-	// node is the Redis server whose memory it has.
+	// node is the Redis server that has the partition, or whose memory it has.
 	node     string
 	backlogs []inspect.Backlog
 	// details are what is known of subscribers besides. That of one partition is what it remembers.
@@ -27,8 +30,16 @@ type draft struct {
 	// samples of the history, which has neither.
 	accounts account.Nodes
 	queued   map[bus.ClientName]int64
-	// timed is whether it is to have times.
-	timed bool
+	// outboxes are what is on its way to each of several partitions.
+	outboxes []store.Outbox
+}
+
+// away is the draft of a partition that could not be read.
+func (d *draft) away(at time.Time, why string) *draft {
+	return &draft{
+		reader: d.reader, held: d.held, node: d.node,
+		Sample: overview.Sample{At: at, Redis: why},
+	}
 }
 
 // hasDamage is whether a part could not be read because of what is not of the bus.
@@ -53,11 +64,8 @@ func merge(drafts []*draft) *draft {
 	}
 	var all *draft
 	var unread []overview.Unread
-	nodes := map[string]bool{}
+	partitions, nodes := places(drafts)
 	for i, d := range drafts {
-		if d.Memory != nil {
-			nodes[d.node] = true
-		}
 		why := d.Redis
 		if why == "" && len(d.Unread) > 0 {
 			why = d.Unread[0].Why
@@ -75,14 +83,50 @@ func merge(drafts []*draft) *draft {
 		}
 	}
 	if all == nil {
+		drafts[0].Partitions, drafts[0].Nodes = partitions, nodes
 		return drafts[0]
 	}
 	all.Unread, all.Held, all.Away = unread, held, away
-	if len(nodes) > 1 {
-		all.Memory.Node, all.Memory.Nodes = all.node, len(nodes)
+	all.Partitions, all.Nodes = partitions, nodes
+	known := 0
+	for _, node := range nodes {
+		if node.Memory != nil {
+			known++
+		}
+	}
+	if known > 1 {
+		all.Memory.Node, all.Memory.Nodes = all.node, known
 	}
 	slices.SortFunc(all.Topics, func(a, b overview.TopicState) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all.Histories, func(a, b overview.HistoryState) int { return strings.Compare(a.Topic, b.Topic) })
 	return all
+}
+
+// places are the partitions of several drafts, by number, and the nodes that have them.
+func places(drafts []*draft) (partitions []overview.Partition, nodes []overview.Node) {
+	partitions = make([]overview.Partition, len(drafts))
+	for i, d := range drafts {
+		isRead := d.Redis == ""
+		partitions[i].IsUp = isRead && !d.held
+		for to, outbox := range d.outboxes {
+			sum := &partitions[to]
+			sum.Relayed += outbox.Events
+			if since := outbox.Since; sum.RelayedSince.IsZero() || !since.IsZero() && since.Before(sum.RelayedSince) {
+				sum.RelayedSince = since
+			}
+		}
+		at := slices.IndexFunc(nodes, func(n overview.Node) bool { return n.Address == d.node })
+		if at < 0 {
+			at = len(nodes)
+			nodes = append(nodes, overview.Node{Address: d.node, IsUp: true, First: i})
+		}
+		node := &nodes[at]
+		node.IsUp = node.IsUp && isRead
+		if node.Memory == nil {
+			node.Memory = d.Memory
+		}
+	}
+	return partitions, nodes
 }
 
 // add adds the draft of another partition.
@@ -104,6 +148,9 @@ func (d *draft) add(more *draft) {
 	d.addAccounts(more)
 	d.Damaged = append(d.Damaged, more.Damaged...)
 	d.Due += more.Due
+	d.DueJobs += more.DueJobs
+	d.RunningReplays += more.RunningReplays
+	d.Histories = append(d.Histories, more.Histories...)
 	if len(d.Queues) == 0 {
 		d.Queues = more.Queues
 	} else {
@@ -129,8 +176,21 @@ func (d *draft) addAccounts(more *draft) {
 	}
 }
 
-// addClients makes the clients that have most. What each may keep is computed for these only.
+// addClients makes the clients that have most. What each may keep is computed for these only. For
+// Prometheus it makes the accounts of all.
 func (d *draft) addClients() {
+	if d.reader == Scrape {
+		for node, all := range d.accounts {
+			for client, kept := range all.Kept {
+				a := overview.Account{Client: string(client), Node: node, Kept: kept}
+				if limit, ok := all.Limit(client); ok {
+					a.Limit = &limit
+				}
+				d.Accounts = append(d.Accounts, a)
+			}
+		}
+		return
+	}
 	kept := d.accounts.Kept()
 	all := make([]overview.Client, 0, len(kept)+len(d.queued))
 	for name, bytes := range d.queued {
@@ -155,18 +215,22 @@ func isFuller(a, b overview.Memory) bool {
 	return float64(a.Used)*float64(b.High) > float64(b.Used)*float64(a.High)
 }
 
-// addSubscribers makes the subscribers. A client may have several tokens, also in several
-// partitions: it is one of them.
+// addSubscribers makes the subscribers and the others. A client may have several tokens, also in
+// several partitions: it is one of them.
 func (d *draft) addSubscribers() {
 	d.Subscribers = make([]overview.SubscriberState, 0, len(d.backlogs))
 	for b, parts := range inspect.ByClient(d.backlogs) {
-		if !b.Subscribed {
+		if !b.Subscribed && d.reader&watches != 0 {
 			continue
 		}
 		sub := overview.SubscriberState{
 			Name: string(b.Client), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
 			Dead: b.DeadLetterEvents, Health: b.Health, OldestAt: b.OldestAt, AttemptedAt: b.AttemptedAt,
-			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced,
+			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced, Lanes: overview.Lanes(b.Lanes),
+		}
+		if !b.Subscribed {
+			d.Others = append(d.Others, sub)
+			continue
 		}
 		for _, part := range parts {
 			if more := d.details[part.Token]; more != nil {

@@ -34,7 +34,7 @@ func TestASampleIsOfAllPartitions(t *testing.T) {
 		for number := range p.All {
 			p.Relay(rdb.Number(number))
 		}
-		sample := f.collectorOf(p.Data...).Collect(ctx)
+		sample := f.collectorOf(p.Data...).Collect(ctx, Look)
 		assert.Empty(t, sample.Redis)
 		assert.Empty(t, sample.Unread)
 		assert.Empty(t, sample.Damaged)
@@ -66,13 +66,13 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 		require.NoError(t, b.PutToken(t.Context(), token, bus.ClientName(fmt.Sprintf("client-%d", i))))
 		require.NoError(t, b.Subscribe(t.Context(), token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, f.at))
 	}
-	sample := c.Collect(t.Context())
+	sample := c.Collect(t.Context(), Look)
 	assert.Empty(t, sample.Unread)
 	assert.Len(t, sample.Subscribers, 12)
 	require.NotNil(t, sample.Memory)
 
 	servers[1].Kill(t)
-	sample = c.Collect(t.Context())
+	sample = c.Collect(t.Context(), Look)
 	assert.Empty(t, sample.Redis)
 	const why = "Redis is unavailable, or refuses calls"
 	assert.Equal(t, []overview.Unread{{Part: "partition 01", Why: why}}, sample.Unread)
@@ -82,7 +82,7 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 	assert.Less(t, left, 12)
 
 	servers[0].Kill(t) // what there is once was there
-	sample = c.Collect(t.Context())
+	sample = c.Collect(t.Context(), Look)
 	assert.Empty(t, sample.Redis)
 	for _, part := range []string{"partition 00", "partition 01", overview.PartCounters, overview.PartProcesses} {
 		assert.True(t, sample.Lacks(part), part)
@@ -92,7 +92,7 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 	assert.Empty(t, sample.Held)
 
 	servers[2].Kill(t)
-	assert.Equal(t, why, c.Collect(t.Context()).Redis)
+	assert.Equal(t, why, c.Collect(t.Context(), Look).Redis)
 }
 
 // TestAPartitionThatIsHeld is read all the same, but the figures have a problem. So it is with one
@@ -128,7 +128,7 @@ func TestAPartitionThatIsHeld(t *testing.T) {
 		assert.Empty(t, problems())
 
 		sole := f.server.Open(t).Partitions("sole:", 1)[0]
-		assert.Equal(t, []int{0}, f.collectorOf(storetest.OpenOn(sole)).Collect(t.Context()).Held)
+		assert.Equal(t, []int{0}, f.collectorOf(storetest.OpenOn(sole)).Collect(t.Context(), Look).Held)
 	})
 }
 
@@ -158,6 +158,6 @@ func TestAPanicIsThatOfTheSample(t *testing.T) {
 	all, _ := storetest.Apart(t, 3)
 	for _, c := range []*Collector{f.Collector, f.collectorOf(all...)} {
 		c.clock = func(time.Time) time.Time { panic("no time") }
-		assert.PanicsWithValue(t, "no time", func() { c.Collect(t.Context()) })
+		assert.PanicsWithValue(t, "no time", func() { c.Collect(t.Context(), Look) })
 	}
 }

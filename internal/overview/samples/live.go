@@ -147,7 +147,7 @@ func (l *Live) refresh(ctx context.Context, allowed time.Duration) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	sample := l.collector.Collect(ctx)
+	sample := l.collector.Collect(ctx, Look)
 	if sample.Redis == "" {
 		if err := l.load(ctx, sample.At); err != nil {
 			sample.Unread = append(sample.Unread, overview.Unread{Part: overview.PartHistory, Why: explain(err)})

@@ -101,7 +101,7 @@ func TestTheFirstFiguresHaveRates(t *testing.T) {
 		f.PublishEvents("widgets", 1, 3, 7)
 		f.at = f.Redis.Time(ctx).Val()
 		for _, ago := range []time.Duration{20 * time.Second, 10 * time.Second} {
-			f.record(f.at.Add(-ago), overview.SlotOf(f.Collect(ctx)))
+			f.record(f.at.Add(-ago), overview.SlotOf(f.Collect(ctx, Look)))
 		}
 		f.PublishEvents("widgets", 4, 23, 7)
 		live := NewLive(f.Collector)
@@ -113,7 +113,7 @@ func TestTheFirstFiguresHaveRates(t *testing.T) {
 		require.True(t, known)
 		assert.Len(t, track.Values(overview.Out), overview.Fast.Points)
 
-		f.record(f.at, overview.SlotOf(f.Collect(ctx)))
+		f.record(f.at, overview.SlotOf(f.Collect(ctx, Look)))
 		f.at = f.at.Add(SeriesInterval)
 		live.Figures(ctx)
 		later, _ := live.Tracks(ctx)(overview.Subject{Subscriber: "alice"}, overview.Fast)
@@ -128,7 +128,7 @@ func TestJobsFailBeforeALook(t *testing.T) {
 		ctx := t.Context()
 		now, live := f.Redis.Time(ctx).Val(), NewLive(f.Collector)
 		f.at = now.Add(-50 * time.Second)
-		f.record(f.at, overview.SlotOf(f.Collect(ctx)))
+		f.record(f.at, overview.SlotOf(f.Collect(ctx, Look)))
 		f.at = now.Add(-45 * time.Second)
 		live.Figures(ctx)
 		require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{

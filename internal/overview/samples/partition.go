@@ -2,6 +2,7 @@ package samples
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"routemaster/internal/account"
@@ -23,27 +24,40 @@ type partition struct {
 	known known
 }
 
-// collect takes the part of a sample that is about the partition: if timed, without accounts.
-func (p *partition) collect(ctx context.Context, timed bool) *draft {
-	d := &draft{}
-	if err := p.bounded(ctx, func(ctx context.Context) error { return p.ping(ctx, d) }); err != nil {
-		return &draft{
-			Sample: overview.Sample{At: p.clock(p.now().Add(-p.ahead)), Redis: explain(err)},
-			held:   rdb.IsHeld(err),
+// parts are the parts of a sample that are about the partition, in the order of reading.
+func (p *partition) parts() []part {
+	return []part{
+		{overview.PartMemory, watches | Scrape | Measure, p.readMemory},
+		{overview.PartQueues, watches | Scrape | Measure, p.readQueues},
+		{overview.PartReplays, Scrape, p.readReplays},
+		{overview.PartHistories, Scrape, p.readHistories},
+		{overview.PartTopics, watches, p.readTopics},
+		{overview.PartSubscribers, watches | Scrape | Measure | Check, p.readBacklogs},
+		{overview.PartOldest, watches | Scrape, p.readOldest},
+		{overview.PartLanes, Scrape, p.readLanes},
+		{overview.PartSubscriptions, watches, p.readDetails},
+		{overview.PartAccounts, Look | Scrape, p.readAccounts},
+		{overview.PartRelays, Scrape | Measure, p.readRelays},
+	}
+}
+
+// collect takes the part of a sample that is about the partition.
+func (p *partition) collect(ctx context.Context, reader Reader) *draft {
+	d := &draft{reader: reader, node: p.redis.Node(), Sample: overview.Sample{At: p.now()}}
+	if reader&watches == 0 {
+		for _, part := range p.parts() {
+			if p.read(ctx, d, part); len(d.Unread) > 0 {
+				return d.away(d.At, d.Unread[0].Why)
+			}
 		}
+		return d
+	}
+	if err := p.bounded(ctx, func(ctx context.Context) error { return p.ping(ctx, d) }); err != nil {
+		d.held = rdb.IsHeld(err)
+		return d.away(p.clock(p.now().Add(-p.ahead)), explain(err))
 	}
 	p.known.forget(d.At)
-	p.read(ctx, d,
-		part{overview.PartMemory, p.readMemory},
-		part{overview.PartQueues, p.readQueues},
-		part{overview.PartTopics, p.readTopics},
-		part{overview.PartSubscribers, p.readBacklogs},
-		part{overview.PartOldest, p.readOldest},
-		part{overview.PartSubscriptions, p.readDetails},
-	)
-	if !timed {
-		p.read(ctx, d, part{overview.PartAccounts, p.readAccounts})
-	}
+	p.read(ctx, d, p.parts()...)
 	return d
 }
 
@@ -85,13 +99,15 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 
 func (p *partition) readMemory(ctx context.Context, d *draft) error {
 	m, err := p.inspector.Memory(ctx)
-	if p.known.risks != nil {
-		d.Risks = *p.known.risks
-	}
 	if err == nil && m != nil {
 		limit, high, low := p.config.Memory.Marks(m.Max)
-		d.node = p.redis.Node()
 		d.Memory = &overview.Memory{Used: m.Used, Max: limit, High: high, Low: low}
+	}
+	if d.reader&watches == 0 {
+		return err
+	}
+	if p.known.risks != nil {
+		d.Risks = *p.known.risks
 	}
 	if err != nil || p.known.risks != nil {
 		return err
@@ -112,18 +128,59 @@ func (p *partition) readQueues(ctx context.Context, d *draft) error {
 	for _, name := range bus.Queues {
 		d.Queues = append(d.Queues, overview.Queue{Name: string(name), Instant: jobs[name].Instant, Scheduled: jobs[name].Scheduled})
 	}
-	return nil
+	if d.reader != Measure {
+		return nil
+	}
+	until := strconv.FormatInt(d.At.UnixMilli(), 10)
+	scheduled, err := p.redis.ZCount(ctx, p.keys.Scheduled(bus.QueueJobs), "-inf", until).Result()
+	d.DueJobs = jobs[bus.QueueJobs].Instant + scheduled
+	return rdb.Wrap("count jobs", err)
 }
 
-// readBacklogs reads what waits: all of the subscribers but what the parts below add.
+func (p *partition) readReplays(ctx context.Context, d *draft) (err error) {
+	d.RunningReplays, err = p.inspector.RunningReplays(ctx)
+	return err
+}
+
+func (p *partition) readHistories(ctx context.Context, d *draft) error {
+	sizes, err := p.inspector.Histories(ctx)
+	for _, h := range sizes {
+		d.Histories = append(d.Histories, overview.HistoryState{Topic: string(h.Topic), Events: h.Events, Bytes: h.Bytes})
+	}
+	return err
+}
+
+// readBacklogs reads what waits: all of the subscribers but what the parts below add. Only for
+// watches it takes some for what it was a few seconds ago.
 func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
-	backlogs, damaged, err := p.inspector.Backlogs(ctx, &p.known.conditions)
+	conditions := &p.known.conditions
+	if d.reader&watches == 0 {
+		conditions = &inspect.Conditions{}
+	}
+	backlogs, damaged, err := p.inspector.Backlogs(ctx, conditions)
 	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
 	return err
 }
 
 func (p *partition) readOldest(ctx context.Context, d *draft) error {
 	return p.inspector.FindOldest(ctx, d.backlogs, p.known.batches)
+}
+
+func (p *partition) readLanes(ctx context.Context, d *draft) error {
+	return p.inspector.AddLanes(ctx, d.backlogs)
+}
+
+// readRelays reads, if there are several partitions, what is on its way from this one to others,
+// and whether this one is held.
+func (p *partition) readRelays(ctx context.Context, d *draft) (err error) {
+	n := len(p.partitions)
+	if n == 1 {
+		return nil
+	}
+	if d.outboxes, err = p.config.Stores.Relays()[p.redis.Number()].Outboxes(ctx, n); err == nil && d.reader == Scrape {
+		d.held, err = p.redis.IsHeld(ctx)
+	}
+	return err
 }
 
 // readDetails reads of each subscriber its topics, what came of its last delivery if that failed,
@@ -147,19 +204,25 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// readAccounts reads what clients keep, and how many bytes wait for them; the batches and events
-// are known by now. Of what is damaged there is nothing.
+// readAccounts reads what clients keep, and for those who look how many bytes wait for them; the
+// batches and events are known by now. Of what is damaged there is nothing.
 func (p *partition) readAccounts(ctx context.Context, d *draft) error {
 	var accounts, bytes rdb.Reply[map[string]string]
+	looks := d.reader == Look
 	err := p.redis.Reads(ctx, "read accounts", func(pipe rdb.Commands) {
 		accounts = pipe.HGetAll(ctx, layout.Keys{Namespace: p.redis.Namespace()}.Accounts())
-		bytes = pipe.HGetAll(ctx, p.keys.BytesGauge())
+		if looks {
+			bytes = pipe.HGetAll(ctx, p.keys.BytesGauge())
+		}
 	})
 	if err != nil {
 		return err
 	}
 	d.accounts, d.queued = account.Nodes{}, map[bus.ClientName]int64{}
-	d.accounts.Add(p.redis.Node(), account.Parse(accounts.Val()))
+	d.accounts.Add(d.node, account.Parse(accounts.Val()))
+	if !looks {
+		return nil
+	}
 	for _, b := range d.backlogs {
 		if size := bus.QueueSize(b.Batches, b.Events, rdb.Integer(bytes.Val()[string(b.Token)], 0)); size > 0 {
 			d.queued[b.Client] += size

@@ -5,10 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"routemaster/internal/account"
-	"routemaster/internal/bus"
-	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/telemetry"
 )
@@ -81,132 +79,134 @@ var (
 		"What workers of the whole bus have done for labels, by machine and outcome.", "machine", "outcome")
 )
 
-// Scraper has Prometheus read the state of a bus, once the process has opened it. Until then a
+// Scraper shows Prometheus the samples of a bus, once the process has opened it. Until then a
 // scrape shows that Redis was not read.
-type Scraper struct{ bus atomic.Pointer[scrape] }
+type Scraper struct{ collector atomic.Pointer[Collector] }
 
-// NewScraper makes a scraper, and adds what it reads to the metrics of a process.
+// NewScraper makes a scraper, and adds what it shows to the metrics of a process.
 func NewScraper(registry *telemetry.Registry) *Scraper {
 	s := &Scraper{}
-	registry.AddReader(func(ctx context.Context, send telemetry.Send) {
-		if of := s.bus.Load(); of != nil {
-			of.readBus(ctx, send)
+	registry.AddReader(func(send telemetry.Send) {
+		if c := s.collector.Load(); c != nil {
+			page{send, c.now(), len(c.partitions) > 1}.show(c.Share(context.Background(), Scrape))
 		} else {
 			send(redisUp, 0)
 		}
 	})
-	for _, read := range []func(*scrape, context.Context, telemetry.Send){
-		(*scrape).readJobTypes, (*scrape).readMachines, (*scrape).readAccounts,
-	} {
-		registry.AddReader(func(ctx context.Context, send telemetry.Send) {
-			if of := s.bus.Load(); of != nil {
-				read(of, ctx, send)
-			}
-		})
-	}
 	return s
 }
 
-// Open has it read a bus.
-func (s *Scraper) Open(config Config, now func() time.Time) {
-	s.bus.Store(&scrape{
-		Config: config, now: now, all: inspect.OfBus(config.Stores), inspector: inspect.Of(config.Stores.First()),
-		several: len(config.Stores.All()) > 1,
-	})
+// Open has it show the samples of a collector.
+func (s *Scraper) Open(c *Collector) { s.collector.Store(c) }
+
+// page is what a scrape shows of a sample.
+type page struct {
+	send    telemetry.Send
+	now     time.Time
+	several bool // partitions
 }
 
-// partitionTimeout is how long a scrape waits for one of several partitions: less than for all of
-// it, so that there is time for the rest.
-const partitionTimeout = 400 * time.Millisecond
-
-// scrape reads a bus.
-type scrape struct {
-	Config
-	now       func() time.Time
-	all       *inspect.Bus
-	inspector *inspect.Inspector // counters
-	several   bool               // partitions
-}
-
-// readBus reads what waits in the bus, and what it has counted.
-func (s *scrape) readBus(ctx context.Context, send telemetry.Send) {
-	waiting, cancel := ctx, context.CancelFunc(func() {})
-	if s.several {
-		waiting, cancel = context.WithTimeout(ctx, partitionTimeout)
-	}
-	now, err := s.all.Snapshot(waiting, s.now().Add(s.ScalingDeadline))
-	cancel()
-	var counts map[bus.Counter]int64
-	if err == nil {
-		if counts, err = s.readCounters(ctx, now.Backlogs); s.several {
-			err = nil // what else was read is worth to be shown
-		}
-	}
-	s.sendRedis(send, now, err == nil)
-	if err != nil {
+func (p page) show(s overview.Sample) {
+	p.showRedis(s)
+	if s.Redis != "" {
 		return
 	}
-	for b := range inspect.ByClient(now.Backlogs) {
-		s.sendBacklog(send, string(b.Client), b)
-		for _, c := range countersOf(b.Client) {
-			if n, ok := counts[c.Counter]; ok {
-				send(c.metric, float64(n), c.values...)
-			}
-		}
+	counted := !s.Lacks(overview.PartCounters)
+	for _, sub := range s.Subscribers {
+		p.showBacklog(sub, counted)
+		p.showSubscriber(sub)
 	}
-	for topic, h := range byTopic(now.Histories) {
-		send(historyEvents, float64(h.Events), topic)
-		send(historyBytes, float64(h.Bytes), topic)
+	for _, other := range s.Others {
+		p.showBacklog(other, counted)
 	}
-	for queue, counts := range now.Jobs {
-		send(jobsNow, float64(counts.Instant), string(queue), "instant")
-		send(jobsNow, float64(counts.Scheduled), string(queue), "scheduled")
+	for topic, h := range byTopic(s.Histories) {
+		p.send(historyEvents, float64(h.Events), topic)
+		p.send(historyBytes, float64(h.Bytes), topic)
 	}
-	send(jobsDue, float64(now.Due))
-	send(replaysRunning, float64(now.RunningReplays))
+	for _, q := range s.Queues {
+		p.send(jobsNow, float64(q.Instant), q.Name, "instant")
+		p.send(jobsNow, float64(q.Scheduled), q.Name, "scheduled")
+	}
+	p.send(jobsDue, float64(s.Due))
+	p.send(replaysRunning, float64(s.RunningReplays))
+	for _, t := range s.JobTypes {
+		p.showType(t)
+	}
+	for _, m := range s.Machines {
+		p.showMachine(m)
+	}
+	for _, a := range s.Accounts {
+		p.showAccount(a)
+	}
 }
 
-// readCounters reads the counters of subscribers.
-func (s *scrape) readCounters(ctx context.Context, backlogs []inspect.Backlog) (map[bus.Counter]int64, error) {
-	var counters []bus.Counter
-	for b := range inspect.ByClient(backlogs) {
-		for _, c := range countersOf(b.Client) {
-			counters = append(counters, c.Counter)
-		}
+// showRedis shows Redis, each of its nodes if there are several, and the partitions there.
+func (p page) showRedis(s overview.Sample) {
+	if !p.several {
+		p.showNode(s.Redis == "", s.Memory)
 	}
-	return s.inspector.ReadCounters(ctx, counters)
-}
-
-// sendRedis sends what is known of Redis, of each of its nodes if there are several, and of the
-// partitions there.
-func (s *scrape) sendRedis(send telemetry.Send, now inspect.BusSnapshot, isUp bool) {
-	if !s.several {
-		s.sendNode(send, isUp, now.Memory)
+	for _, node := range s.Nodes {
+		p.showNode(node.IsUp, node.Memory, node.Address)
 	}
-	for _, node := range now.Nodes {
-		s.sendNode(send, node.IsUp, node.Memory, node.Address)
-	}
-	for i, p := range now.Partitions {
+	for i, partition := range s.Partitions {
 		number := rdb.Number(i).String()
-		send(partitionUp, asNumber(p.IsUp), number)
-		send(relayEvents, float64(p.Events), number)
-		waiting := 0.0
-		if !p.Since.IsZero() {
-			waiting = max(s.now().Sub(p.Since), 0).Seconds()
-		}
-		send(relaySeconds, waiting, number)
+		p.send(partitionUp, asNumber(partition.IsUp), number)
+		p.send(relayEvents, float64(partition.Relayed), number)
+		p.send(relaySeconds, p.since(partition.RelayedSince), number)
 	}
 }
 
-func (s *scrape) sendNode(send telemetry.Send, isUp bool, memory *rdb.Memory, labels ...string) {
-	send(redisUp, asNumber(isUp), labels...)
+func (p page) showNode(isUp bool, memory *overview.Memory, labels ...string) {
+	p.send(redisUp, asNumber(isUp), labels...)
 	if memory != nil {
-		limit, high, low := s.Memory.Marks(memory.Max)
-		send(memoryUsed, float64(memory.Used), labels...)
-		send(memoryMax, float64(limit), labels...)
-		send(memoryHigh, float64(high), labels...)
-		send(memoryLow, float64(low), labels...)
+		p.send(memoryUsed, float64(memory.Used), labels...)
+		p.send(memoryMax, float64(memory.Max), labels...)
+		p.send(memoryHigh, float64(memory.High), labels...)
+		p.send(memoryLow, float64(memory.Low), labels...)
 	}
+}
+
+// showBacklog shows what waits for a client, and what the bus has counted of it. Those counters are
+// shown as 0 before they first count, because Prometheus sees no increase in a series that begins
+// at 1.
+func (p page) showBacklog(sub overview.SubscriberState, counted bool) {
+	p.send(queuedEvents, float64(sub.Queued), sub.Name)
+	p.send(queuedBatches, float64(sub.Batches), sub.Name)
+	p.send(deadEvents, float64(sub.Dead), sub.Name)
+	if !sub.OldestAt.IsZero() || sub.Queued == 0 {
+		p.send(oldestAge, p.since(sub.OldestAt), sub.Name)
+	}
+	count := func(m *telemetry.Metric, n int64, values ...string) {
+		if counted && n != overview.Uncounted {
+			p.send(m, float64(n), values...)
+		}
+	}
+	count(busDropped, sub.Counts.Dropped, sub.Name)
+	count(busDeliveries, sub.Counts.Succeeded, sub.Name, telemetry.Success)
+	count(busDeliveries, sub.Counts.Failed, sub.Name, telemetry.Failure)
+	count(busDelivered, sub.SentEvents, sub.Name, telemetry.Success)
+	count(busDelivered, sub.FailedEvents, sub.Name, telemetry.Failure)
+}
+
+func (p page) showSubscriber(sub overview.SubscriberState) {
+	if sub.Lanes.Count > 0 {
+		p.send(laneCount, float64(sub.Lanes.Count), sub.Name)
+	}
+	if sub.Lanes.IsStrict {
+		p.send(lanesBlocked, float64(sub.Lanes.Blocked), sub.Name)
+	}
+	p.send(healthPoints, float64(sub.Health), sub.Name)
+	p.send(isPaused, asNumber(sub.Paused.After(p.now)), sub.Name)
+	p.send(paceWait, max(sub.Paced.Sub(p.now), 0).Seconds(), sub.Name)
+	p.send(failureWait, max(sub.Throttled.Sub(p.now), 0).Seconds(), sub.Name)
+}
+
+// since is the time in seconds since a time, 0 if that is zero.
+func (p page) since(at time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return max(p.now.Sub(at), 0).Seconds()
 }
 
 func asNumber(is bool) float64 {
@@ -216,135 +216,53 @@ func asNumber(is bool) float64 {
 	return 0
 }
 
-func (s *scrape) sendBacklog(send telemetry.Send, name string, b inspect.Backlog) {
-	send(queuedEvents, float64(b.Events), name)
-	send(queuedBatches, float64(b.Batches), name)
-	send(deadEvents, float64(b.DeadLetterEvents), name)
-	if b.Lanes.Count > 0 {
-		send(laneCount, float64(b.Lanes.Count), name)
-	}
-	if b.Lanes.IsStrict {
-		send(lanesBlocked, float64(b.Lanes.Blocked), name)
-	}
-	if b.Subscribed {
-		send(healthPoints, float64(b.Health), name)
-		s.sendHolds(send, name, b.Holds)
-	}
-	if !b.OldestAt.IsZero() {
-		send(oldestAge, max(s.now().Sub(b.OldestAt), 0).Seconds(), name)
-	} else if b.Events == 0 {
-		send(oldestAge, 0, name)
-	}
-}
-
-func (s *scrape) sendHolds(send telemetry.Send, name string, h inspect.Holds) {
-	now := s.now()
-	send(isPaused, asNumber(h.Paused.After(now)), name)
-	send(paceWait, max(h.Paced.Sub(now), 0).Seconds(), name)
-	send(failureWait, max(h.Throttled.Sub(now), 0).Seconds(), name)
-}
-
-// busCounter is a counter of the bus, and the metric that shows it.
-type busCounter struct {
-	bus.Counter
-	metric *telemetry.Metric
-	values []string
-}
-
-// countersOf returns a subscriber's counters. They are shown as 0 before they first count, because
-// Prometheus sees no increase in a series that begins at 1.
-func countersOf(subscriber bus.ClientName) []busCounter {
-	name := string(subscriber)
-	counters := []busCounter{{telemetry.DroppedEvents.Bus(name), busDropped, []string{name}}}
-	for _, status := range []string{telemetry.Success, telemetry.Failure} {
-		values := []string{name, status}
-		counters = append(counters,
-			busCounter{telemetry.Deliveries.Bus(values...), busDeliveries, values},
-			busCounter{telemetry.DeliveredEvents.Bus(values...), busDelivered, values})
-	}
-	return counters
-}
-
 // byTopic returns what is stored of the histories of topics, by name, with those beyond the first
 // 2,000 together.
-func byTopic(histories []inspect.HistorySize) map[string]inspect.HistorySize {
-	named := make(map[string]inspect.HistorySize, min(len(histories), telemetry.MaxValues+1))
+func byTopic(histories []overview.HistoryState) map[string]overview.HistoryState {
+	named := make(map[string]overview.HistoryState, min(len(histories), telemetry.MaxValues+1))
 	for i, h := range histories {
-		name := string(h.Topic)
+		name := h.Topic
 		if i >= telemetry.MaxValues {
 			name = telemetry.Other
 		}
 		sum := named[name]
-		named[name] = inspect.HistorySize{Topic: h.Topic, Events: sum.Events + h.Events, Bytes: sum.Bytes + h.Bytes}
+		named[name] = overview.HistoryState{Topic: name, Events: sum.Events + h.Events, Bytes: sum.Bytes + h.Bytes}
 	}
 	return named
 }
 
-// readJobTypes reads what waits for the services that do jobs, and what has ended. It shows nothing
-// while Redis cannot be read.
-func (s *scrape) readJobTypes(ctx context.Context, send telemetry.Send) {
-	types, err := s.JobTypes.Read(ctx)
-	if err != nil {
-		return
+func (p page) showType(t overview.JobTypeState) {
+	p.send(typeQueued, float64(t.Queued), t.Name)
+	p.send(typeWaiting, float64(t.Waiting), t.Name)
+	p.send(typeInProgress, float64(t.InProgress), t.Name)
+	p.send(typeConcurrency, float64(t.Concurrency), t.Name)
+	p.send(typePaused, asNumber(t.Paused), t.Name)
+	p.send(typeOldest, p.since(t.OldestAt), t.Name)
+	p.send(busJobsEnded, float64(t.Succeeded), t.Name, string(jobs.Succeeded))
+	p.send(busJobsEnded, float64(t.Failed), t.Name, string(jobs.Failed))
+	p.send(busJobsEnded, float64(t.Expired), t.Name, string(jobs.Expired))
+	p.send(busJobsEnded, float64(t.Cancelled), t.Name, string(jobs.Cancelled))
+}
+
+func (p page) showMachine(m overview.MachineState) {
+	for _, in := range m.States {
+		p.send(labelsInState, float64(in.Labels), m.Name, in.State)
 	}
-	for _, t := range types {
-		s.sendType(send, string(t.Name), t.CountedType)
-		for status, n := range t.Ended {
-			send(busJobsEnded, float64(n), string(t.Name), string(status))
-		}
+	p.send(labelsErrored, float64(m.Errored), m.Name)
+	p.send(movesWaiting, float64(m.Unpublished), m.Name)
+	for outcome, n := range m.Steps {
+		p.send(busLabelSteps, float64(n), m.Name, outcome)
 	}
 }
 
-func (s *scrape) sendType(send telemetry.Send, name string, t jobs.CountedType) {
-	oldest := 0.0
-	if !t.Oldest.IsZero() {
-		oldest = max(s.now().Sub(t.Oldest), 0).Seconds()
+// showAccount shows what a client keeps on a node.
+func (p page) showAccount(a overview.Account) {
+	values := []string{a.Client, a.Node}
+	if !p.several {
+		values = values[:1]
 	}
-	send(typeQueued, float64(t.Queued), name)
-	send(typeWaiting, float64(t.Waiting), name)
-	send(typeInProgress, float64(t.InProgress), name)
-	send(typeConcurrency, float64(t.Concurrency), name)
-	send(typePaused, asNumber(t.Paused), name)
-	send(typeOldest, oldest, name)
-}
-
-// readMachines reads where labels are, and what workers did for them. It shows nothing while Redis
-// cannot be read.
-func (s *scrape) readMachines(ctx context.Context, send telemetry.Send) {
-	machines, err := s.Machines.Read(ctx)
-	if err != nil {
-		return
-	}
-	for _, m := range machines {
-		name := string(m.Machine)
-		for _, state := range m.States {
-			send(labelsInState, float64(state.Labels), name, string(state.State))
-		}
-		send(labelsErrored, float64(m.Errored), name)
-		send(movesWaiting, float64(m.Unpublished), name)
-		for outcome, n := range m.Steps {
-			send(busLabelSteps, float64(n), name, outcome)
-		}
-	}
-}
-
-// readAccounts reads what each client keeps that keeps anything: by node, as limits are. It shows
-// nothing while Redis cannot be read.
-func (s *scrape) readAccounts(ctx context.Context, send telemetry.Send) {
-	nodes, err := account.ReadAll(ctx, s.Stores.Partitions())
-	if err != nil {
-		return
-	}
-	for node, all := range nodes {
-		for client, bytes := range all.Kept {
-			values := []string{string(client), node}
-			if !s.several {
-				values = values[:1]
-			}
-			send(kept, float64(bytes), values...)
-			if limit, ok := all.Limit(client); ok {
-				send(keptLimit, float64(limit), values...)
-			}
-		}
+	p.send(kept, float64(a.Kept), values...)
+	if a.Limit != nil {
+		p.send(keptLimit, float64(*a.Limit), values...)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
@@ -22,22 +21,19 @@ func TestJobTypesAreScraped(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	invoices, labels := jobs.Type{Name: "invoices", Concurrency: 2}, jobs.Type{Name: "labels", Concurrency: 5, Paused: true}
 	reads := 0
-	config := busOf(storetest.Open(t, rdbtest.Embedded(t)))
-	config.JobTypes = samples.JobTypes{
-		Count: func(context.Context) ([]jobs.CountedType, error) {
-			reads++
-			return []jobs.CountedType{
-				{Type: invoices, Counts: jobs.Counts{Queued: 7, Waiting: 3, InProgress: 2, Oldest: now.Add(-90 * time.Second)}},
-				{Type: labels},
-				{Type: jobs.Type{Name: "future"}, Counts: jobs.Counts{Queued: 1, Oldest: now.Add(time.Second)}}, // by the clock of another host
-			}, nil
-		},
-		Counters: func(_ context.Context, asked []bus.Counter) (map[bus.Counter]int64, error) {
-			assert.Len(t, asked, 3*2*len(jobs.Archived))
-			return map[bus.Counter]int64{
-				telemetry.EndedJobs.Bus("invoices", "failed", "web"): 3, telemetry.EndedJobs.Bus("invoices", "failed", "worker"): 4,
-			}, nil
-		},
+	st := storetest.Open(t, rdbtest.Embedded(t))
+	require.NoError(t, st.AddCounters(t.Context(), map[bus.Counter]int64{
+		telemetry.EndedJobs.Bus("invoices", "failed", "web"): 3, telemetry.EndedJobs.Bus("invoices", "failed", "worker"): 4,
+		telemetry.EndedJobs.Bus("labels", "cancelled", "web"): 5,
+	}))
+	config := busOf(st)
+	config.CountJobs = func(context.Context) ([]jobs.CountedType, error) {
+		reads++
+		return []jobs.CountedType{
+			{Type: invoices, Counts: jobs.Counts{Queued: 7, Waiting: 3, InProgress: 2, Oldest: now.Add(-90 * time.Second)}},
+			{Type: labels},
+			{Type: jobs.Type{Name: "future"}, Counts: jobs.Counts{Queued: 1, Oldest: now.Add(time.Second)}}, // by the clock of another host
+		}, nil
 	}
 	registry := scraped(config, func() time.Time { return now })
 	text := page(t, registry)
@@ -47,6 +43,7 @@ func TestJobTypesAreScraped(t *testing.T) {
 		`job_type_oldest_age_seconds{job_type="invoices"} 90`, `job_type_queued{job_type="labels"} 0`,
 		`job_type_oldest_age_seconds{job_type="labels"} 0`, `job_type_oldest_age_seconds{job_type="future"} 0`,
 		`bus_jobs_ended_total{job_type="invoices",status="failed"} 7`, `bus_jobs_ended_total{job_type="labels",status="expired"} 0`,
+		`bus_jobs_ended_total{job_type="labels",status="cancelled"} 5`,
 	} {
 		assert.Contains(t, text, "\nroutemaster_"+line+"\n")
 	}
@@ -59,6 +56,6 @@ func TestJobTypesAreScraped(t *testing.T) {
 
 func TestJobTypesAreMissingWhileRedisIsUnavailable(t *testing.T) {
 	config := busOf(storetest.Open(t, rdbtest.Embedded(t)))
-	config.JobTypes.Count = func(context.Context) ([]jobs.CountedType, error) { return nil, bus.ErrUnavailable }
-	assert.NotContains(t, page(t, scraped(config, time.Now)), "routemaster_job_type")
+	config.CountJobs = func(context.Context) ([]jobs.CountedType, error) { return nil, bus.ErrUnavailable }
+	assert.NotContains(t, shownOf(t, config, time.Now), "routemaster_job_type")
 }

@@ -28,16 +28,16 @@ import (
 // busOf is a bus without jobs and machines.
 func busOf(all ...*store.Store) samples.Config {
 	return samples.Config{
-		Stores:   store.NewBus(all...),
-		JobTypes: samples.JobTypes{Count: func(context.Context) ([]jobs.CountedType, error) { return nil, nil }},
-		Machines: samples.Machines{Count: func(context.Context) ([]machines.Count, error) { return nil, nil }},
+		Stores:      store.NewBus(all...),
+		CountJobs:   func(context.Context) ([]jobs.CountedType, error) { return nil, nil },
+		CountLabels: func(context.Context) ([]machines.Count, error) { return nil, nil },
 	}
 }
 
 // scraped returns the metrics of a process that has opened a bus.
 func scraped(config samples.Config, now func() time.Time) *telemetry.Registry {
 	registry := telemetry.NewRegistry()
-	samples.NewScraper(registry).Open(config, now)
+	samples.NewScraper(registry).Open(samples.NewCollector(config, now))
 	return registry
 }
 
@@ -53,10 +53,16 @@ func page(t testing.TB, r *telemetry.Registry) string {
 // shown reads what a scrape shows of a store, from a page of its own: a page is a second old at
 // most. A scrape has half a second for Redis, which may be too short on a busy host, so it is tried
 // again until it has read from Redis.
-func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
+func shown(t testing.TB, st *store.Store, now func() time.Time) string {
+	t.Helper()
+	return shownOf(t, busOf(st), now)
+}
+
+// shownOf is shown of a bus.
+func shownOf(t testing.TB, config samples.Config, now func() time.Time) (text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		text = page(t, scraped(busOf(st), now))
+		text = page(t, scraped(config, now))
 		return strings.Contains(text, "\nroutemaster_redis_up 1\n")
 	}, time.Minute, time.Millisecond, "there is nothing of Redis")
 	return text

@@ -221,7 +221,7 @@ func (r *Recorder) Tick(ctx context.Context) error {
 
 // record writes a slot of now, by Redis' clock.
 func (r *Recorder) record(ctx context.Context, now time.Time) error {
-	sample := r.collector.collect(ctx, true)
+	sample := r.collector.Collect(ctx, Record)
 	if sample.Redis != "" || slices.ContainsFunc(overview.RecordedParts, sample.Lacks) {
 		return nil // a gap
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
-	"routemaster/internal/inspect"
 	typesOfJobs "routemaster/internal/jobs"
 	"routemaster/internal/machines/engine"
 	"routemaster/internal/outbound"
@@ -83,11 +82,9 @@ func On(t testing.TB, all *store.Bus, adjust ...func(*web.Config)) *API {
 	t.Cleanup(feeds.Close)
 	config.Machines = web.MachinesConfig{Labels: engine.NewBus(all.Partitions()), Client: feeds}
 	collector := samples.NewCollector(samples.Config{
-		Stores: all,
-		JobTypes: samples.JobTypes{
-			Count: func(context.Context) ([]typesOfJobs.CountedType, error) { return nil, nil },
-		},
-		Machines: samples.Machines{Count: config.Machines.Labels.CountAll, Counters: inspect.Of(st).ReadCounters},
+		Stores:      all,
+		CountJobs:   func(context.Context) ([]typesOfJobs.CountedType, error) { return nil, nil },
+		CountLabels: config.Machines.Labels.CountAll,
 	}, time.Now)
 	config.Live = samples.NewLive(collector)
 	config.Jobs.Processes = func(ctx context.Context) ([]overview.Process, error) {

@@ -12,24 +12,6 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Snapshot is what waits in the bus.
-type Snapshot struct {
-	// Backlogs are of all subscribers, and of all others for whom something waits.
-	Backlogs []Backlog
-	// Damaged are the keys of subscribers whose health or holds cannot be read, because something else
-	// has written there. They show clients by name, never a token.
-	Damaged []string
-	// Histories are what is stored of the histories of topics, ordered by topic.
-	Histories []HistorySize
-	Jobs      map[bus.Queue]JobCounts
-	// Due is the number of deliveries that are due now or soon.
-	Due int64
-	// RunningReplays is the number of replays that copy, or whose events are still queued.
-	RunningReplays int64
-	// Memory is nil where Redis does not report it.
-	Memory *rdb.Memory
-}
-
 // Backlog is what waits for one subscriber.
 type Backlog struct {
 	Client bus.ClientName
@@ -62,33 +44,13 @@ type Holds struct{ Paused, Throttled, Paced time.Time }
 // JobCounts is how many jobs of a queue are in which state.
 type JobCounts struct{ Instant, Scheduled int64 }
 
-// snapshotSearches is how many of the oldest batches a snapshot looks at.
+// snapshotSearches is how many of the oldest batches [Inspector.FindOldest] looks at.
 const snapshotSearches = 2000
 
-// Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with
-// what waits. Until says which jobs are due soon.
-func (in *Inspector) Snapshot(ctx context.Context, until time.Time) (snapshot Snapshot, err error) {
-	if snapshot.Memory, err = in.Memory(ctx); err != nil {
-		return snapshot, err
-	}
-	if snapshot.Jobs, snapshot.Due, err = in.CountJobs(ctx, until); err != nil {
-		return snapshot, err
-	}
-	replays, err := in.redis.SCard(ctx, in.keys.RunningReplays()).Result()
-	if err != nil {
-		return snapshot, rdb.Wrap("count replays", err)
-	}
-	snapshot.RunningReplays = replays
-	if snapshot.Histories, err = in.histories(ctx); err != nil {
-		return snapshot, err
-	}
-	if snapshot.Backlogs, snapshot.Damaged, err = in.Backlogs(ctx, &Conditions{}); err != nil {
-		return snapshot, err
-	}
-	if err := in.FindOldest(ctx, snapshot.Backlogs, nil); err != nil {
-		return snapshot, err
-	}
-	return snapshot, in.addLanes(ctx, snapshot.Backlogs)
+// RunningReplays counts the replays that copy, or whose events are still queued.
+func (in *Inspector) RunningReplays(ctx context.Context) (int64, error) {
+	n, err := in.redis.SCard(ctx, in.keys.RunningReplays()).Result()
+	return n, rdb.Wrap("count replays", err)
 }
 
 // Memory asks Redis about its memory: nil where Redis does not report it.
@@ -117,8 +79,10 @@ func (in *Inspector) CountJobs(ctx context.Context, until time.Time) (jobs map[b
 	return jobs, instant[bus.QueueMain].Val() + soon.Val(), err
 }
 
-// Backlogs reads what waits for each subscriber, but for OldestAt and Lanes. Damaged is as in
-// [Snapshot]. What is known of how the deliveries go saves reading it again.
+// Backlogs reads what waits for all subscribers, and for all others that have something queued, but
+// for OldestAt and Lanes. Damaged are the keys of subscribers whose health or holds cannot be read,
+// because something else has written there: they show clients by name, never a token. What is known
+// of how the deliveries go saves reading it again.
 func (in *Inspector) Backlogs(ctx context.Context, known *Conditions) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
 	var events, batches, dead rdb.Reply[map[string]string]
