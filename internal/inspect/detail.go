@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"sync"
 	"time"
 
 	"routemaster/internal/bus"
@@ -47,29 +46,9 @@ type DeadLetters struct {
 	OldestAt time.Time
 }
 
-// holdersKey is the key of the holders that were found in a context, by token.
-type holdersKey struct{}
-
-// WithFoundHolders returns a context in which [Inspector.Holder] finds each holder once, unless
-// [Inspector.Detail] has found it before: for reads that make up one page.
-func WithFoundHolders(ctx context.Context) context.Context {
-	return context.WithValue(ctx, holdersKey{}, &sync.Map{})
-}
-
-func foundHolders(ctx context.Context) *sync.Map {
-	if found, ok := ctx.Value(holdersKey{}).(*sync.Map); ok {
-		return found
-	}
-	return &sync.Map{}
-}
-
 // Holder returns the token that holds a client's subscription: see [store.Store.Holder]. It fails
 // with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (in *Inspector) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
-	found := foundHolders(ctx)
-	if known, ok := found.Load(token); ok {
-		return known.(bus.Token), nil
-	}
 	var heir, callback rdb.Reply[string]
 	err = in.redis.Reads(ctx, "find subscriber", func(pipe rdb.Commands) {
 		heir = pipe.HGet(ctx, in.keys.Rotations(), string(token))
@@ -82,9 +61,6 @@ func (in *Inspector) Holder(ctx context.Context, token bus.Token) (holder bus.To
 	err = cmp.Or(err, rdb.Wrap("find subscriber", heir.Err()), rdb.Wrap("find subscriber", callback.Err()))
 	if err == nil && callback.Val() == "" {
 		err = bus.ErrNotSubscribed
-	}
-	if err == nil {
-		found.Store(token, holder)
 	}
 	return holder, err
 }
@@ -100,7 +76,6 @@ func (in *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time
 	if err = cmp.Or(err, r.err()); err != nil {
 		return d, err
 	}
-	foundHolders(ctx).Store(client, r.token)
 	d = Detail{
 		Subscriber: parseSubscriber(r.subscriber.Val(), r.sent.Val()), Options: store.ReadOptions(r.options.Val()),
 		Holds: r.holds.after(now), Gap: readGap(r.gap.Val()),

@@ -50,23 +50,6 @@ func TestDetail(t *testing.T) {
 	})
 }
 
-func TestAPageFindsAHolderOnce(t *testing.T) {
-	f := storetest.NewBus(t, rdbtest.Embedded(t))
-	one, next := inspect.WithFoundHolders(t.Context()), inspect.WithFoundHolders(t.Context())
-	_, err := f.Inspector.Holder(one, storetest.Alice)
-	require.ErrorIs(t, err, bus.ErrNotSubscribed)
-	f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
-	holder, err := f.Inspector.Holder(one, storetest.Alice)
-	require.NoError(t, err, "only who was found is remembered")
-	require.Equal(t, storetest.Alice, holder)
-	require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
-	holder, err = f.Inspector.Holder(one, storetest.Alice)
-	require.NoError(t, err)
-	require.Equal(t, storetest.Alice, holder)
-	_, err = f.Inspector.Holder(next, storetest.Alice)
-	require.ErrorIs(t, err, bus.ErrNotSubscribed)
-}
-
 func TestDetailTellsDamagedKeysFromNoSubscriber(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := storetest.NewBus(t, server), t.Context()

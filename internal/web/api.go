@@ -161,8 +161,7 @@ func (a *API) mountConsole(r chi.Router) {
 			plain.ServeHTTP(w, r)
 			return
 		}
-		// A page asks the API several things of the same subscriber.
-		packed.ServeHTTP(w, r.WithContext(inspect.WithFoundHolders(r.Context())))
+		packed.ServeHTTP(w, withHolders(r))
 	}))
 }
 

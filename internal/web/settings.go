@@ -20,6 +20,9 @@ func (h *subscriberHandlers) get(w http.ResponseWriter, r *http.Request) {
 			sub, err = h.at(of).inspector.Detail(r.Context(), of, h.Now())
 		}
 	}
+	if err == nil {
+		holdersOf(r).Store(of, sub.Token)
+	}
 	if err == nil && sub.Replays > 0 { // those that have expired do not count
 		var kept []store.Replay
 		kept, err = h.at(of).replays.List(r.Context(), sub.Token)

@@ -2,11 +2,13 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 
@@ -151,6 +153,40 @@ func ofClient(o operation) operation {
 	return o
 }
 
+// holders are the tokens that hold the subscriptions of clients, by the tokens of these.
+type holders struct{ sync.Map }
+
+// holdersKey is where the context of a request has its holders.
+type holdersKey struct{}
+
+// withHolders returns a request for a page of the console. It asks the API several things of the
+// same subscriber, whose holder is found once.
+func withHolders(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), holdersKey{}, &holders{}))
+}
+
+// holdersOf returns the holders that other requests of the same page have found; of a request that
+// is not of a page there are none.
+func holdersOf(r *http.Request) *holders {
+	if known, ok := r.Context().Value(holdersKey{}).(*holders); ok {
+		return known
+	}
+	return &holders{}
+}
+
+// holder is [inspect.Inspector.Holder], once for each page.
+func (h *subscriberHandlers) holder(r *http.Request, client bus.Token) (bus.Token, error) {
+	page := holdersOf(r)
+	if known, ok := page.Load(client); ok {
+		return known.(bus.Token), nil
+	}
+	holder, err := h.at(client).inspector.Holder(r.Context(), client)
+	if err == nil {
+		page.Store(client, holder)
+	}
+	return holder, err
+}
+
 // handler handles a request that is about a subscriber, by the token that holds the subscription.
 type handler func(w http.ResponseWriter, r *http.Request, of bus.Token)
 
@@ -158,7 +194,7 @@ type handler func(w http.ResponseWriter, r *http.Request, of bus.Token)
 func (h *subscriberHandlers) ofSubscriber(handle handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		client := clientParam(r)
-		holder, err := h.at(client).inspector.Holder(r.Context(), client)
+		holder, err := h.holder(r, client)
 		if err != nil {
 			holder, err = h.named(r, err)
 		}
@@ -195,7 +231,7 @@ func (h *subscriberHandlers) named(r *http.Request, err error) (named bus.Token,
 		return "", err
 	}
 	for _, token := range tokens {
-		holder, err := h.at(token).inspector.Holder(r.Context(), token)
+		holder, err := h.holder(r, token)
 		switch {
 		case errors.Is(err, bus.ErrNotSubscribed):
 		case err != nil:
