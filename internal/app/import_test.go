@@ -40,7 +40,7 @@ var plan = []room{
 	{"account", "bus rdb layout queue"},
 	{"store", "bus signature wire rdb layout queue"},
 	{"migrate", "bus wire rdb layout store"}, // off the hot path: only what rtm calls imports it
-	{"inspect", "bus wire rdb layout store"},
+	{"inspect", "bus overview wire rdb layout store"},
 	{"outbound", "bus"},
 	{"telemetry", "bus"},
 	{"jobs", "bus wire rdb layout queue account outbound telemetry"},

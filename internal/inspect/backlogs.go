@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/layout"
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 )
 
@@ -33,7 +34,7 @@ type Backlog struct {
 	// OldestAt is when the oldest event was received; zero if there is none, or it was not found
 	// among the oldest batches.
 	OldestAt time.Time
-	Lanes    Lanes
+	Lanes    overview.Lanes
 	Holds    Holds
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"routemaster/internal/overview"
 )
 
 // ByClient joins the backlogs of subscribers that share a public name, as they do while a client's
@@ -37,7 +39,7 @@ func join(a, b *Backlog) {
 	a.DeadLetterEvents += b.DeadLetterEvents
 	a.Sent += b.Sent
 	a.AttemptedAt, a.Timeout = later(a.AttemptedAt, b.AttemptedAt), max(a.Timeout, b.Timeout)
-	a.Lanes = Lanes{
+	a.Lanes = overview.Lanes{
 		Count:    a.Lanes.Count + b.Lanes.Count,
 		IsStrict: a.Lanes.IsStrict || b.Lanes.IsStrict, Blocked: a.Lanes.Blocked + b.Lanes.Blocked,
 	}

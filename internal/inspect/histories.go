@@ -6,34 +6,29 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 )
 
-// HistorySize is what is stored of a topic's history.
-type HistorySize struct {
-	Topic         bus.TopicName
-	Events, Bytes int64
-}
-
 // Histories reads what is stored of all histories, ordered by topic. What cannot be read counts as
 // nothing.
-func (in *Inspector) Histories(ctx context.Context) (sizes []HistorySize, err error) {
+func (in *Inspector) Histories(ctx context.Context) (sizes []overview.HistoryState, err error) {
 	fields, err := in.redis.HKeys(ctx, in.keys.Plans()).Result()
 	if !rdb.Answered(err) {
 		return nil, rdb.Wrap("list histories", err)
 	}
 	for _, field := range fields {
 		if topic, ok := strings.CutPrefix(field, "/"); ok {
-			sizes = append(sizes, HistorySize{Topic: bus.TopicName(topic)})
+			sizes = append(sizes, overview.HistoryState{Topic: topic})
 		}
 	}
-	slices.SortFunc(sizes, func(a, b HistorySize) int { return strings.Compare(string(a.Topic), string(b.Topic)) })
+	slices.SortFunc(sizes, func(a, b overview.HistoryState) int { return strings.Compare(a.Topic, b.Topic) })
 	for some := range slices.Chunk(sizes, batchesPerTrip) {
 		lengths, bytes := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
 		err := in.redis.Reads(ctx, "read histories", func(pipe rdb.Commands) {
 			for i, h := range some {
-				lengths[i] = pipe.LLen(ctx, in.keys.History(h.Topic))
-				bytes[i] = pipe.HGet(ctx, in.keys.HistoryLimits(h.Topic), "size")
+				lengths[i] = pipe.LLen(ctx, in.keys.History(bus.TopicName(h.Topic)))
+				bytes[i] = pipe.HGet(ctx, in.keys.HistoryLimits(bus.TopicName(h.Topic)), "size")
 			}
 		})
 		if err != nil {

@@ -5,20 +5,11 @@ import (
 	"slices"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
-
-// Lanes are how far the lanes of a subscriber hold its batches up.
-type Lanes struct {
-	// Count is the number of lanes.
-	Count int
-	// IsStrict is whether a batch that has failed holds up those behind it, Blocked in how many
-	// lanes one does.
-	IsStrict bool
-	Blocked  int
-}
 
 // LaneOptions are the lanes of a subscriber as its options have them.
 type LaneOptions struct {
@@ -113,7 +104,7 @@ func (in *Inspector) AddLanes(ctx context.Context, backlogs []Backlog) error {
 	for i := range backlogs {
 		b := &backlogs[i]
 		if o, known := options[b.Token]; known {
-			b.Lanes = Lanes{o.lanes.now, o.IsStrict, blocked[b.Token]}
+			b.Lanes = overview.Lanes{Count: o.lanes.now, IsStrict: o.IsStrict, Blocked: blocked[b.Token]}
 		}
 	}
 	return err

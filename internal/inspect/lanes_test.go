@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -25,7 +26,7 @@ func TestLanes(t *testing.T) {
 			require.Equal(t, storetest.After(next), detail.NextDeliveryAt)
 			require.Equal(t, blocked, detail.Blocked)
 		}
-		requireLanes := func(want inspect.Lanes) {
+		requireLanes := func(want overview.Lanes) {
 			t.Helper()
 			snapshot, err := snapshotOf(ctx, f, storetest.Start)
 			require.NoError(t, err)
@@ -47,13 +48,13 @@ func TestLanes(t *testing.T) {
 		requireDetail(202, 202, 0) // and in flight
 		require.True(t, f.Complete(full, storetest.Done))
 		requireDetail(203, 1000, 0)
-		requireLanes(inspect.Lanes{Count: 2})
+		requireLanes(overview.Lanes{Count: 2})
 
 		f.SetOption(storetest.Alice, "strict_order", "true")
 		f.SetOption(storetest.Alice, "lanes", "1")
 		requireDetail(204, 1000, 0)
 		publish(0, 300)
-		requireLanes(inspect.Lanes{Count: 1, IsStrict: true})
+		requireLanes(overview.Lanes{Count: 1, IsStrict: true})
 		f.MakeInstant(1300)
 		old, other := f.Take("w1", 1300), f.Take("w2", 1300)
 		batches, _, err := f.Inspector.Batches(ctx, storetest.Alice, inspect.Page{Limit: 10}, storetest.After(1300))
@@ -65,11 +66,11 @@ func TestLanes(t *testing.T) {
 		}))
 		require.True(t, f.Complete(other, storetest.Done))
 		requireDetail(2000, 5000, 1)
-		requireLanes(inspect.Lanes{Count: 1, IsStrict: true, Blocked: 1})
+		requireLanes(overview.Lanes{Count: 1, IsStrict: true, Blocked: 1})
 
 		f.MakeInstant(5000)
 		require.True(t, f.Complete(f.Take("w1", 5000), storetest.Done))
-		requireLanes(inspect.Lanes{Count: 1, IsStrict: true})
+		requireLanes(overview.Lanes{Count: 1, IsStrict: true})
 		f.RequireSound()
 	})
 }

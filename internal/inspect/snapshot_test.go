@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -47,7 +48,7 @@ func TestSnapshot(t *testing.T) {
 		f.PublishEvents("widgets", 1, 3, 7)
 		server.Raw.HSet(ctx, "subscriber:"+string(storetest.Alice), "health_points", 40, "last_attempted_at", storetest.After(50).UnixMilli())
 		server.Raw.HSet(ctx, "delivery:"+string(storetest.Alice), "events_sent", 12)
-		one := inspect.Lanes{Count: 1}
+		one := overview.Lanes{Count: 1}
 		backlog := inspect.Backlog{
 			Client: "alice", Token: storetest.Alice, Events: 3, Batches: 2, Subscribed: true, Timeout: 100 * time.Millisecond,
 			Sent: 12, AttemptedAt: storetest.After(50),
@@ -81,7 +82,7 @@ func TestSnapshot(t *testing.T) {
 		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		snapshot, err = snapshotOf(ctx, f, storetest.After(107))
 		require.NoError(t, err)
-		backlog.Subscribed, backlog.Health, backlog.Lanes, backlog.Holds = false, 100, inspect.Lanes{}, inspect.Holds{}
+		backlog.Subscribed, backlog.Health, backlog.Lanes, backlog.Holds = false, 100, overview.Lanes{}, inspect.Holds{}
 		backlog.Timeout, backlog.Sent, backlog.AttemptedAt = bus.DefaultTimeout, 0, time.Time{}
 		assert.Equal(t, []inspect.Backlog{backlog, idle}, snapshot.backlogs)
 		assert.Equal(t, int64(2), snapshot.due)
@@ -133,14 +134,14 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 			require.NoError(t, f.Redis.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
 			snapshot, err := snapshotOf(t.Context(), f, storetest.After(0))
 			require.NoError(t, err, name)
-			alices := inspect.Backlog{Client: "alice", Token: storetest.Alice, Timeout: time.Hour, Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: inspect.Lanes{Count: 1}}
+			alices := inspect.Backlog{Client: "alice", Token: storetest.Alice, Timeout: time.Hour, Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: overview.Lanes{Count: 1}}
 			assert.Contains(t, snapshot.backlogs, alices, name)
 			if name == "hash" {
 				bobs := inspect.Backlog{Client: "bob", Token: storetest.Bob, Events: 1, Batches: 1, OldestAt: storetest.After(7)}
 				assert.Contains(t, snapshot.backlogs, bobs, "nobody knows its health")
 				assert.Equal(t, []string{"subscriber:bob"}, snapshot.damaged)
 			} else {
-				assert.Contains(t, snapshot.backlogs, inspect.Backlog{Client: "bob", Token: storetest.Bob, Timeout: time.Hour, Subscribed: true, Health: 100, Lanes: inspect.Lanes{Count: 1}})
+				assert.Contains(t, snapshot.backlogs, inspect.Backlog{Client: "bob", Token: storetest.Bob, Timeout: time.Hour, Subscribed: true, Health: 100, Lanes: overview.Lanes{Count: 1}})
 				assert.Empty(t, snapshot.damaged)
 			}
 		}

@@ -135,6 +135,42 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 	})
 }
 
+// TestASampleHasWhatItsReaderNeeds of a bus that has everything.
+func TestASampleHasWhatItsReaderNeeds(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	ctx := t.Context()
+	f.AddSubscriber(storetest.Alice, time.Hour, 2, "widgets")
+	f.AddSubscriber(storetest.Bob, time.Hour, 2, "widgets")
+	f.PublishEvents("widgets", 1, 3, 7)
+	require.NoError(t, f.DeleteSubscriber(ctx, storetest.Bob))
+	require.NoError(t, f.Redis.HSet(ctx, layout.Keys{}.Plans(), "/widgets", 1).Err())
+	keep(t, f.Partition, "alice", 5)
+	require.NoError(t, NewHeartbeat(f.Partition, overview.Process{Kind: "web"}, nil, hostclock.New(time.Now, nil)).Beat(ctx))
+	has := func(reader Reader) (parts string) {
+		s := f.Collect(ctx, reader)
+		require.Empty(t, s.Unread)
+		require.Len(t, s.Subscribers, 1)
+		for i, part := range []bool{
+			s.Memory != nil, len(s.Queues) > 0, len(s.Topics) > 0, len(s.Subscribers[0].Topics) > 0, !s.Subscribers[0].OldestAt.IsZero(),
+			len(s.Others) > 0, s.Subscribers[0].Lanes.Count > 0, len(s.Histories) > 0,
+			len(s.Clients) > 0, len(s.Accounts) > 0, len(s.JobTypes) > 0, len(s.Machines) > 0, len(s.Processes) > 0,
+		} {
+			if part {
+				parts += string("mqtsoOLHcajMp"[i])
+			}
+		}
+		return parts
+	}
+	for reader, want := range map[Reader]string{
+		Look: "mqtsocjMp", Record: "mqtsojMp", Scrape: "mqoOLHajM", Measure: "mqOj", Check: "O",
+	} {
+		assert.Equal(t, want, has(reader), "%d", reader)
+	}
+	before := f.server.Reads(t)
+	has(Check)
+	assert.LessOrEqual(t, f.server.Reads(t)-before-1, 4, "the backlogs, the names, and two hashes of each subscriber")
+}
+
 // attempted notes an attempt of a subscriber, as its last.
 func (f *fixture) attempted(token bus.Token, r wire.AttemptRecord) {
 	f.T.Helper()

@@ -226,7 +226,7 @@ func (d *draft) addSubscribers() {
 		sub := overview.SubscriberState{
 			Name: string(b.Client), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
 			Dead: b.DeadLetterEvents, Health: b.Health, OldestAt: b.OldestAt, AttemptedAt: b.AttemptedAt,
-			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced, Lanes: overview.Lanes(b.Lanes),
+			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced, Lanes: b.Lanes,
 		}
 		if !b.Subscribed {
 			d.Others = append(d.Others, sub)

@@ -142,11 +142,8 @@ func (p *partition) readReplays(ctx context.Context, d *draft) (err error) {
 	return err
 }
 
-func (p *partition) readHistories(ctx context.Context, d *draft) error {
-	sizes, err := p.inspector.Histories(ctx)
-	for _, h := range sizes {
-		d.Histories = append(d.Histories, overview.HistoryState{Topic: string(h.Topic), Events: h.Events, Bytes: h.Bytes})
-	}
+func (p *partition) readHistories(ctx context.Context, d *draft) (err error) {
+	d.Histories, err = p.inspector.Histories(ctx)
 	return err
 }
 

@@ -204,6 +204,11 @@ func TestCountersOfTheBusAreScraped(t *testing.T) {
 		}
 		assert.NotContains(t, text, "unknown")
 
+		require.NoError(t, server.Raw.HSet(ctx, "counters", wire.PackCounter(telemetry.DroppedEvents.Bus("shop")), "x").Err())
+		text = scrape()
+		assert.NotContains(t, text, `routemaster_bus_autodropped_events_total{subscriber="shop"}`, "it is not known")
+		assert.Contains(t, text, `routemaster_bus_deliveries_total{status="success",subscriber="shop"} 2`+"\n")
+
 		require.NoError(t, server.Raw.Del(ctx, "counters").Err())
 		require.NoError(t, server.Raw.Set(ctx, "counters", "x", 0).Err())
 		text = scrape()
