@@ -145,7 +145,7 @@ func TestCommandsOfAHistory(t *testing.T) {
 	_, cost, _ := strings.Cut(string(text), "-- Cost")
 	cost, _, _ = strings.Cut(cost, "\nlocal")
 	cost = strings.Join(strings.Fields(strings.ReplaceAll(cost, "\n--", " ")), " ")
-	assert.Contains(t, cost, fmt.Sprintf("%d more where there are plans; %d more if the topic keeps a history, %d once",
+	assert.Contains(t, cost, fmt.Sprintf("%d more where the key plans is there; %d more if the topic keeps a history, %d once",
 		planned-without, growing-planned, full-planned))
 	assert.Contains(t, cost, fmt.Sprintf("%d more while somebody watches the topic", watched-full))
 }

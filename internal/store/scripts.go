@@ -38,7 +38,7 @@ var Library = slices.Concat(queue.Library, library)
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
 var library = rdb.Library{lua(
-	"lib/keys", "lib/batches", "lib/replays", "lib/plans", "lib/subscriber_lanes", "lib/queued", "lib/originals", "lib/letters",
+	"lib/keys", "lib/batches", "lib/replays", "lib/options_version", "lib/subscriber_lanes", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
 	"lib/append", "lib/relay_keys", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
 	"lib/bounds", "lib/endings", "lib/ends",

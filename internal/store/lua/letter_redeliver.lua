@@ -1,8 +1,9 @@
 -- Makes dead letters of a subscriber batches again, which are due now and come behind all that
 -- waits in its lane.
 --
--- ARGV     1 namespace, 2 token, 3 max events to move, unless one letter has more, 4 the version of
---          the plan, should it need one, 5.. UIDs in the order of their delivery
+-- ARGV     1 namespace, 2 token, 3 max events to move, unless one letter has more, 4 a
+--          version of the options, should the subscriber need one, 5.. UIDs in the order
+--          of their delivery
 -- Returns  {1, letters, events, how many of the UIDs are left}; {0, 'not subscribed'}
 -- Keeps    each event in a letter or in a batch, never in both; a batch with its job, its index
 --          entry and its gauges
@@ -12,13 +13,13 @@ if redis.pcall('HEXISTS', subscriber_key(token), 'callback') ~= 1 then
 end
 
 -- Has a batch bear the webhook-id that its content had. Its state is looked at only if its
--- subscriber has a plan.
+-- subscriber has a version of its options.
 local function keep_identity(bid)
   local found = redis.pcall('HMGET', dead_letter_cause_key(bid), 'revision', 'webhook_id')
   local revision, id = found[1] or '0', found[2] or ''
   if revision == '0' and (id == '' or id == bid) then return end
   redis.call('HSET', batch_state_key(bid), 'revision', revision, 'webhook_id', id)
-  need_plan(token, ARGV[4])
+  need_options_version(token, ARGV[4])
 end
 
 local lanes = subscriber_lanes().now(token)

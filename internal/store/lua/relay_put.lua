@@ -46,7 +46,7 @@ local appending = {
   wait_until = ARGV[8], traceparents = '', opened = 0,
 }
 local runs, unwanted, stale, opening, events = {}, {}, { 0, 'lanes' }, 0, 0
-local planned, next = redis.call('HLEN', plans_key()) > 0, 11
+local has_extras, next = redis.call('HLEN', plans_key()) > 0, 11
 while next <= #ARGV do
   local topic, first_lane = ARGV[next], next + 4
   local first = first_lane + ARGV[next + 1]
@@ -59,12 +59,12 @@ while next <= #ARGV do
       started(topic, subscribers, tonumber(ARGV[next + 3]), tonumber(ARGV[next + 2]))
     if not run.subscribers then return { 0, 'too many batches' } end
   end
-  if planned then
-    local plans = publish_plans(topic, subscribers)
-    run.laned = plans.lanes(first_lane, first)
+  if has_extras then
+    local extras = publish_extras(topic, subscribers)
+    run.laned = extras.lanes(first_lane, first)
     if not run.laned then
       table.insert(stale, topic)
-      table.insert(stale, plans.stale()[3])
+      table.insert(stale, extras.stale()[3])
     end
   end
   if run.laned then

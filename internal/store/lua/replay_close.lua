@@ -1,5 +1,6 @@
 -- Closes a replay that has ended and has no events in the queue any more, so that nobody need look
--- after it. Its subscriber loses its plan, if that was there for the replay alone.
+-- after it. Its subscriber loses the version of its options, if that was there
+-- for the replay alone.
 --
 -- ARGV     1 namespace, 2 UID of the replay, 3 for how long it is kept from now on (ms)
 -- Returns  {1}
@@ -13,5 +14,5 @@ local token = found[1]
 if not token then return { 1 } end
 redis.call('PEXPIRE', replay_key(id), ttl)
 if not has_replay(token) then redis.call('PEXPIRE', replays_key(token), ttl) end
-subscriber_plans().drop(token)
+options_versions().drop(token)
 return { 1 }

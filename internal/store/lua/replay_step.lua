@@ -4,9 +4,9 @@
 -- ARGV     1 namespace, 2 UID of the replay, 3 position of the next event, as it was read, 4 that
 --          position after the slice, 5 how many events before the slice the history has lost,
 --          6 now (ms), 7 version of the subscriber's lanes that the batches are for, 8 version of
---          an empty plan, 9 UID of a batch, should a notice of the loss need one, 10 when the
---          oldest event that is left was received (ms); and for each batch: its UID, its lane, the
---          number of its events, and these
+--          the options, should it need one, 9 UID of a batch, should a notice of the loss need
+--          one, 10 when the oldest event that is left was received (ms); and for each batch:
+--          its UID, its lane, the number of its events, and these
 -- Returns  {1, '1' if this was the last slice, else '0'}; {0, 'moved'} when the replay has ended or
 --          is elsewhere: the same slice is copied once; {0, 'not subscribed'} to the topic any
 --          more; {0, 'stale'} when the lanes are of another version
@@ -33,7 +33,7 @@ while at <= #ARGV do
   at, copied = at + 3 + events, copied + events
 end
 if copied > 0 then
-  need_plan(token, ARGV[8])
+  need_options_version(token, ARGV[8])
   redis.call('HINCRBY', replay, 'copied', copied)
 end
 if lost > 0 then

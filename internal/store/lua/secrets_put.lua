@@ -2,9 +2,9 @@
 -- deliveries fail, it is tried at once.
 --
 -- ARGV     1 namespace, 2 token, 3 its secrets as they were read (JSON, empty if it had none),
---          4 what they are to be (likewise), 5 the version of the plan that has them
+--          4 what they are to be (likewise), 5 the version of the options with them
 -- Returns  {1}; {0, 'not subscribed'}; {0, 'changed'}
--- Keeps    the plan a new one with every change
+-- Keeps    another version of the options with every change
 local token = holder_of(ARGV[2])
 if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return { 0, 'not subscribed' } end
 if (redis.call('HGET', options_key(token), 'secrets') or '') ~= ARGV[3] then
@@ -16,6 +16,6 @@ if ARGV[4] == '' then
 else
   redis.call('HSET', options_key(token), 'secrets', ARGV[4])
 end
-renew_plan(token, ARGV[5])
+renew_options_version(token, ARGV[5])
 try_subscriber(token)
 return { 1 }

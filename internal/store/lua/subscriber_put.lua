@@ -10,7 +10,8 @@
 --          some of an earlier subscription: of the letters a slice was removed, the batches are
 --          batch_drop's
 -- Keeps    topics:{token} and subscribers:{name} each other's mirror; an error, because a key is
---          not of its type, changes no subscription; the plan, if no option changes
+--          not of its type, changes no subscription; the version of the options,
+--          if none changes
 local sent = read_subscription()
 local name = redis.call('HGET', tokens_key(), sent.token)
 if not name then return { 0, 'token unknown' } end

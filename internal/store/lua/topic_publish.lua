@@ -23,8 +23,8 @@
 --          index entry and its gauges; a current batch neither full nor closed
 -- Cost     commands for one event and one subscriber: 12 for one that joins a current batch,
 --          21 for one that opens and fills a batch;
---          2 more where there are plans; 3 more if the topic keeps a history, 5 once that has all
---          that it may; 1 more while somebody watches the topic
+--          2 more where the key plans is there; 3 more if the topic keeps a history, 5
+--          once that has all that it may; 1 more while somebody watches the topic
 local topic, publisher, now = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local FIRST, LAST = 18 + ARGV[17], #ARGV
 
@@ -49,11 +49,11 @@ if key ~= '' then
   slice = keys.choose(all, now, life, tonumber(ARGV[13]))
 end
 local subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
-local plans, laned = false, {} -- what has to be known beyond the founding keys
+local extras, laned = false, {} -- what has to be known beyond the founding keys
 if redis.call('HLEN', plans_key()) > 0 then
-  plans = publish_plans(topic, subscribers)
-  laned = plans.lanes(18, FIRST)
-  if not laned then return plans.stale() end
+  extras = publish_extras(topic, subscribers)
+  laned = extras.lanes(18, FIRST)
+  if not laned then return extras.stale() end
 end
 local appending = {
   now = ARGV[4], seed = ARGV[5], max_events = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
@@ -90,9 +90,9 @@ end
 
 append_events(appending)
 if outboxes then fill_outboxes(outboxes, FIRST, LAST) end
-if plans then
-  if plans.keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
-  plans.tell(FIRST, LAST)
+if extras then
+  if extras.keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
+  extras.tell(FIRST, LAST)
 end
 -- Last, so that a script that fails on the way is not taken for done.
 if slice then

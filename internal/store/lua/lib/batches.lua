@@ -106,7 +106,7 @@ local function state_of(token)
     end
     local state = {
       name = found[1], throttled_until = found[3] or nil, refused_since = 0,
-      standing = found[2] and PROVEN or UNTRIED, plan = found[4] or nil,
+      standing = found[2] and PROVEN or UNTRIED, options_version = found[4] or nil,
       blocked_until = tonumber(found[3]) or 0, paced_until = tonumber(found[6]),
       ahead = tonumber(found[7]), former = found[8] or nil,
     }

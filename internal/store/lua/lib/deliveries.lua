@@ -27,14 +27,14 @@ local function subscriber_of(token)
 end
 
 -- Has a batch wait whose turn it is not, given when it was opened. Returns whether it waits.
-local function has_to_wait(entry, token, state, refused, plan, created, callback)
+local function has_to_wait(entry, token, state, refused, basis, created, callback)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
-  if plan and plan.lane then -- one is in flight
-    lane = plan.lane
+  if basis and basis.lane then -- one is in flight
+    lane = basis.lane
     if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
     max_in_flight = 1
   end
-  local retry_at = refused and setbacks().retry_at(entry, token, plan)
+  local retry_at = refused and setbacks().retry_at(entry, token, basis)
   if retry_at then
     put_off(entry, retry_at)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
@@ -43,7 +43,7 @@ local function has_to_wait(entry, token, state, refused, plan, created, callback
     put_off(entry, entry.wait_until)
   elseif state.blocked_until > tonumber(entry.now) then -- it keeps its turn; those behind wait
     local ahead = nil
-    if plan and plan.lane then ahead = slices().ahead(entry.now, created) end
+    if basis and basis.lane then ahead = slices().ahead(entry.now, created) end
     put_off(entry, math.min(math.ceil(state.blocked_until), tonumber(entry.wait_until)), ahead)
   elseif state.standing < entry.min_standing then
     put_off(entry, entry.now + RECHECK)
@@ -91,7 +91,7 @@ end
 -- Takes the batch that an entry delivers. Returns {the client's name or false, standing, refusals
 -- since the last success, since when (ms), traceparents or false, 1 if the original had something
 -- of it, the subscriber's five founding fields, the end of the batch's list if that is long or
--- false, what a plan adds (see slices.lua) or false, and the list's beginning}.
+-- false, the basis (see slices.lua) or false, and the list's beginning}.
 function BATCH.take(entry)
   local bid, migrating = entry.arg, entry.settings[3] == '1'
   local batch, adopted = read_batch(bid, migrating)
@@ -119,16 +119,16 @@ function BATCH.take(entry)
     if events then return nil, { token, events } end
     state = state_of(token)
   end
-  local plan = state.plan and slices().plan(token, bid) or false
-  local expired = plan and slices().expire(entry, token, plan, batch)
+  local basis = state.options_version and slices().basis(token, bid) or false
+  local expired = basis and slices().expire(entry, token, basis, batch)
   if expired then return nil, { token, expired, state.name or '' } end
   local refused = was_refused(token, bid, entry.failures)
-  if refused and plan and plan.strict then -- it keeps its turn
+  if refused and basis and basis.strict then -- it keeps its turn
     redis.call('ZADD', failed_key(token), KEPT, bid)
     refused = false
   end
-  local is_test = plan and plan.test
-  if not is_test and has_to_wait(entry, token, state, refused, plan, batch[2],
+  local is_test = basis and basis.test
+  if not is_test and has_to_wait(entry, token, state, refused, basis, batch[2],
     subscriber[1]) then
     return nil
   end
@@ -137,12 +137,12 @@ function BATCH.take(entry)
     return nil
   end
   local last, shown, current_set = '-1', false, current_key(token)
-  if plan then
-    last, shown = slices().begin(entry, token, state.plan, plan)
-    current_set = plan.current_set
+  if basis then
+    last, shown = slices().begin(entry, token, state.options_version, basis)
+    current_set = basis.current_set
   end
   local max_events = tonumber(subscriber[5])
-  if state.ahead and not plan and not state.former and not migrating and entry.failures == 0
+  if state.ahead and not basis and not state.former and not migrating and entry.failures == 0
     and state.standing == PROVEN and max_events and HEADER + max_events < FIRST_READ then
     entry.quick = { -- for take_ahead
       token = token, most = math.min(state.ahead, entry.max_ahead), max_events = max_events,
@@ -306,7 +306,7 @@ function BATCH.complete_all(entries)
     plain = plain and is_plain(entry.result)
   end
   local state = token and state_of(token)
-  if not plain or not state or state.plan or state.former then
+  if not plain or not state or state.options_version or state.former then
     for _, entry in ipairs(entries) do BATCH.complete(entry) end
     return
   end
@@ -350,7 +350,7 @@ function BATCH.retry(entry)
   end
   if not keeps_turn(entry) then
     local max = tonumber(entry.settings[1])
-    if state.plan then
+    if state.options_version then
       local lane, max_in_flight = subscriber_lanes().of(token, bid, max)
       leave_lane(lane, entry.queue, max_in_flight, entry.job)
     else

@@ -1,9 +1,9 @@
 -- A subscriber's options.
 
--- Gives a subscriber, whose options or secrets have changed, another version of its plan; none if
+-- Gives a subscriber, whose options or secrets have changed, another version of them; none if
 -- it needs none, so that it costs its deliveries nothing. Its pace begins anew.
-local function renew_plan(token, version)
-  if not subscriber_plans().drop(token) then
+local function renew_options_version(token, version)
+  if not options_versions().drop(token) then
     redis.call('HSET', options_key(token), 'plan', version)
     redis.call('HSET', delivery_key(token), 'plan', version)
   end
@@ -27,7 +27,8 @@ local function follow_options(token, options)
   if options.gap_notices == '' then redis.call('DEL', gaps_key(token)) end
 end
 
--- Sets options, given by name (JSON, empty for the default). What changes nothing keeps the plan.
+-- Sets options, given by name (JSON, empty for the default). What changes nothing keeps the
+-- version.
 local function put_options(token, options, version)
   local key, changed, lanes = options_key(token), {}, nil
   if options.lanes or options.order_key then lanes = subscriber_lanes().count(token) end
@@ -45,5 +46,5 @@ local function put_options(token, options, version)
   if changes_lanes(token, changed) then subscriber_lanes().change(token, lanes, version) end
   if not next(changed) then return end
   follow_options(token, options)
-  renew_plan(token, version)
+  renew_options_version(token, version)
 end

@@ -1,12 +1,12 @@
 -- What a publish to a topic has to know beyond the founding keys.
 
--- The field of the plans with the UID of the channel on which those who watch a topic listen.
+-- The field of the key plans with the UID of the channel on which those who watch a topic listen.
 local function tail_field(topic) return '?' .. topic end
 local function tail_channel(uid) return ns .. 'tail:' .. uid end
 
 -- This is made by a publish if there is any such thing on the bus, as those of setbacks.lua. It
 -- reads what there is of the topic and of its subscribers.
-local function publish_plans(topic, subscribers)
+local function publish_extras(topic, subscribers)
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely return at once
   local MAX_TOLD = 20 -- events of one publish, to those who watch

@@ -25,7 +25,7 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current, 
   bytes = bytes or exact(event_bytes_of(bid))
   local lane, max, current_set = lane_of_subscriber(token), max_in_flight, nil
   local state = state_of(token)
-  if state.plan then
+  if state.options_version then
     lane, max, current_set = subscriber_lanes().of(token, bid, max)
   end
   redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
@@ -34,7 +34,7 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current, 
   if current then redis.pcall('SREM', current_set or current_key(token), bid) end
   if failed then redis.pcall('ZREM', failed_key(token), bid) end
   leave_lane(lane, 'main', max, job_of(bid))
-  if state.plan and not left then subscriber_lanes().forget_past(token) end
+  if state.options_version and not left then subscriber_lanes().forget_past(token) end
 end
 
 -- Whether a worker has the job of a batch.

@@ -39,7 +39,7 @@ local function setbacks()
   -- one at a time, so that the others of their subscriber wait for one of them at most; and one now
   -- and then, so that these seldom wait: those refused least often first. But one that is bisected
   -- goes on, as others are in it.
-  function self.retry_at(entry, token, plan)
+  function self.retry_at(entry, token, basis)
     local bid, failed, max = entry.arg, failed_key(token), tonumber(entry.settings[1])
     if redis.call('ZSCORE', (subscriber_lanes().of(token, bid, max)), entry.job) then
       return nil -- it was chosen, or keeps its turn
@@ -54,7 +54,7 @@ local function setbacks()
       return entry.now + math.max(math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures), behind)
     end
     local last = redis.call('HGET', delivery_key(token), 'retried_at')
-    local alone = (plan and plan.suspect > 0) or refused == 1
+    local alone = (basis and basis.suspect > 0) or refused == 1
     if last and not alone and entry.now - last < every then return last + behind end
     if retried then redis.call('ZADD', failed, REFUSED, retried) end
     redis.call('ZADD', failed, RETRIED, bid)

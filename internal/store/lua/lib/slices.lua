@@ -1,12 +1,12 @@
--- Subscribers with a plan, and batches that are delivered in slices: a part of their events at a
+-- Subscribers with options, and batches that are delivered in slices: a part of their events at a
 -- time, because a body has a limit, because the subscriber took only some, or to find the one that
 -- it refuses.
 --
--- Plan      what BATCH.take returns besides: 1 the plan's version, 2 the number of events in the
+-- Basis     what BATCH.take returns besides: 1 the options' version, 2 the number of events in the
 --           batch, 3 how many of the first may be sent, and from its state, each false if it is not
 --           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id, 9 replay, 10 gap
 -- Result    of BATCH.complete and BATCH.retry: 8 the record of the attempt, '' for none, 9 how many
---           records are kept; and only with a plan 10 pace to give back (ms), 11 '1' to keep the
+--           records are kept; and only with options 10 pace to give back (ms), 11 '1' to keep the
 --           turn, 12 refusals and 13 suspect, '' to leave them as they are, 14 which events leave
 --           the batch though it stays, 15 how many events were rejected for good, 16 the UID of a
 --           gap notice that tells of them, and of each dead letter: its UID, that of the batch for
@@ -24,7 +24,7 @@ local function slices()
 
   -- What taking a batch goes by: its lane, if one of that may be in flight; the set where it stands
   -- while it takes in events; and what else the options and its state say.
-  function self.plan(token, bid)
+  function self.basis(token, bid)
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
       'max_requests_per_minute', 'max_events_per_minute', 'keep_age', 'lanes', 'generation',
       'older')
@@ -53,10 +53,10 @@ local function slices()
   -- it is a test event or a gap notice. Returns the number of its events that are lost so, nil if
   -- it stays. A notice of the loss gets its UID from that of the batch, which no other has: so that
   -- no delivery has to bring a new one.
-  function self.expire(entry, token, plan, header)
-    if not plan.keep_age or plan.test or plan.gap then return nil end
+  function self.expire(entry, token, basis, header)
+    if not basis.keep_age or basis.test or basis.gap then return nil end
     local age = tonumber(entry.now) - (tonumber(header[2]) or 0)
-    if age <= plan.keep_age then return nil end
+    if age <= basis.keep_age then return nil end
     local notices = gaps()
     local lost = notices.count(token, batch_key(entry.arg), events_of(entry.arg))
     notices.note_counted(entry.now, string.sub(entry.arg, 5), 'retention')
@@ -65,25 +65,25 @@ local function slices()
   end
 
   -- Begins an attempt: its slice is no longer than it can be, and the next waits for its pace.
-  -- Returns the index in the list of the last event to read (text), and what the plan shows.
-  function self.begin(entry, token, version, plan)
-    if plan.gap then gaps().close(token, batch_key(entry.arg)) end
+  -- Returns the index in the list of the last event to read (text), and what Go's Basis reads.
+  function self.begin(entry, token, version, basis)
+    if basis.gap then gaps().close(token, batch_key(entry.arg)) end
     local total = events_of(entry.arg)
     local count = total
-    if plan.suspect > 0 then count = math.min(count, math.ceil(plan.suspect / 2)) end
-    if plan.max_bytes then
-      count = math.min(count, math.max(1, math.floor(plan.max_bytes / MIN_EVENT_BYTES)))
+    if basis.suspect > 0 then count = math.min(count, math.ceil(basis.suspect / 2)) end
+    if basis.max_bytes then
+      count = math.min(count, math.max(1, math.floor(basis.max_bytes / MIN_EVENT_BYTES)))
     end
     local pause = 0
-    if plan.requests then pause = MINUTE / plan.requests end
-    if plan.events then pause = math.max(pause, count * MINUTE / plan.events) end
-    if pause > 0 and not plan.test then
+    if basis.requests then pause = MINUTE / basis.requests end
+    if basis.events then pause = math.max(pause, count * MINUTE / basis.events) end
+    if pause > 0 and not basis.test then
       local now, due = tonumber(entry.now), state_of(token).paced_until or 0
       if now - due <= LATENESS then now = due end
       local paced_until = string.format('%.3f', now + pause)
       redis.call('HSET', delivery_key(token), 'paced_until', paced_until)
     end
-    local shown, batch = { version, total, count }, plan.batch
+    local shown, batch = { version, total, count }, basis.batch
     for i = 1, 7 do shown[3 + i] = batch[i] or false end
     return string.format('%d', HEADER + count - 1), shown
   end
@@ -132,7 +132,7 @@ local function slices()
   function self.end_test(token, bid)
     if redis.pcall('HGET', delivery_key(token), 'test') ~= bid then return end
     redis.call('HDEL', delivery_key(token), 'test')
-    subscriber_plans().drop(token)
+    options_versions().drop(token)
   end
 
   -- Makes the dead letters of a result. One of the whole batch comes last: it is returned.

@@ -2,10 +2,10 @@
 -- batches:state as lane; the first if none is. A batch stays in its lane, whatever lanes its
 -- subscriber has got since; those that it has now hold for what is published from then on.
 --
--- While a subscriber has several, plans has the version of its lanes, by which a publish goes. If
--- there were more than there are now, and batches may be left, options:{token} has past_lanes: how
--- many there were. It goes with the subscriber's last batch. Without a subscriber there is one
--- lane, and what is left of a subscription that has ended is in that.
+-- While a subscriber has several, the key plans has the version of its lanes, by which a publish
+-- goes. If there were more than there are now, and batches may be left, options:{token} has
+-- past_lanes: how many there were. It goes with the subscriber's last batch. Without a subscriber
+-- there is one lane, and what is left of a subscription that has ended is in that.
 
 -- The version of a subscriber's lanes; '' if it has one, as by default.
 local function lanes_version(token) return redis.call('HGET', plans_key(), token) or '' end
@@ -37,7 +37,7 @@ local function subscriber_lanes()
   -- lane; and the set where it stands while it takes in events.
   function self.of(token, bid, max)
     local state = state_of(token)
-    if not state.plan or is_former(state, bid) then
+    if not state.options_version or is_former(state, bid) then
       return lane_of_subscriber(token), max, current_key(token)
     end
     local lane = tonumber(redis.pcall('HGET', batch_state_key(bid), 'lane')) or 0
@@ -48,7 +48,9 @@ local function subscriber_lanes()
   -- Wakes the first of each lane, since what holds the subscriber up is over. So many of one may be
   -- in flight if there is one only.
   function self.wake(token, max)
-    if not state_of(token).plan then return wake_lane(lane_of_subscriber(token), 'main', max) end
+    if not state_of(token).options_version then
+      return wake_lane(lane_of_subscriber(token), 'main', max)
+    end
     local count = self.count(token)
     if count > 1 then max = 1 end
     for lane = 0, count - 1 do wake_lane(lane_of_subscriber(token, lane), 'main', max) end
@@ -103,7 +105,7 @@ local function subscriber_lanes()
   -- Forgets that there were more lanes, since no batch is left.
   function self.forget_past(token)
     if redis.call('HDEL', options_key(token), 'past_lanes') == 1 then
-      subscriber_plans().drop(token)
+      options_versions().drop(token)
     end
   end
 

@@ -1,8 +1,8 @@
 -- What subscriber_put and subscriber_patch set of a subscriber. Both have these arguments:
 --
 -- ARGV     2 token, 3 now (ms), 4 default max_events, 5 default timeout (ms), 6 max topics of a
---          client, 7 max topics of the bus, 8 callback, empty to keep it, 9 version of the plan if
---          the options change, 10 number of fields, 11 number of options, 12 '1' if the topics
+--          client, 7 max topics of the bus, 8 callback, empty to keep it, 9 version of the options
+--          if these change, 10 number of fields, 11 number of options, 12 '1' if the topics
 --          change, 13 '1' to subscribe though batches of an earlier subscription seem to be left,
 --          14.. field, value, ..., option, value (JSON, empty for the default), ..., then all
 --          topics
@@ -17,7 +17,9 @@ local function read_subscription()
     end
     return found
   end
-  local sent = { token = ARGV[2], now = tonumber(ARGV[3]), callback = ARGV[8], plan = ARGV[9] }
+  local sent = {
+    token = ARGV[2], now = tonumber(ARGV[3]), callback = ARGV[8], options_version = ARGV[9],
+  }
   sent.fields = read_pairs(tonumber(ARGV[10]))
   sent.options = read_pairs(tonumber(ARGV[11]))
   if ARGV[12] == '1' then
@@ -178,7 +180,7 @@ local function put_subscription(sent, name)
   if left then return { 0, left } end
   write_subscriber(token, sent, name)
   if former[1] then redis.call('HSET', delivery_key(token), 'former', table.concat(former, ' ')) end
-  put_options(token, sent.options, sent.plan)
+  put_options(token, sent.options, sent.options_version)
   if may_mend(sent) then try_subscriber(token) end
   fit_current(token, sent.now)
   if sent.topics then write_topics(token, sent, name, subscribed, new) end

@@ -1,19 +1,19 @@
--- The version of a subscriber's options: its plan.
+-- The version of a subscriber's options, in the fields `plan` of options:{token} and of its state.
 
 -- Has the step that takes a batch of a subscriber look for the batch's state. It does so only if it
--- sees a plan, so a subscriber without options gets an empty one.
-local function need_plan(token, version)
+-- sees a version, so a subscriber without options gets one too.
+local function need_options_version(token, version)
   if redis.call('HSETNX', delivery_key(token), 'plan', version) == 1 then
     redis.call('HSET', options_key(token), 'plan', version)
   end
 end
 
 -- These are made by a script that needs them, as those of setbacks.lua.
-local function subscriber_plans()
+local function options_versions()
   local self = {}
 
-  -- Removes the plan of a subscriber that needs none: it has no options, and no batch waits that
-  -- the step that takes it has to look at. Returns whether there is none any more.
+  -- Removes the version from a subscriber that needs none: it has no options, and no batch waits
+  -- that the step that takes it has to look at. Returns whether there is none any more.
   function self.drop(token)
     local options, delivery = options_key(token), delivery_key(token)
     local fields = redis.pcall('HLEN', options)
