@@ -119,6 +119,22 @@ func (s *Store) Job(ctx context.Context, name TypeName, id ID) (Job, error) {
 	return job, nil
 }
 
+// reportArgs are the arguments of lua/job_report.lua, under the same names there.
+type reportArgs struct {
+	ID, TypeName string
+	Attempt      int
+	Status       string
+	Final        bool
+	Now          int64   // µs
+	Chance       float64 // from 0 to below 1
+	// Client is empty for root. Message is the error that the service reports, if it does.
+	Client, Message string
+}
+
+func (a reportArgs) list() []any {
+	return []any{a.ID, a.TypeName, a.Attempt, a.Status, a.Final, a.Now, a.Chance, a.Client, a.Message}
+}
+
 // Report takes what a service says about an attempt. To say it again changes nothing. A success is
 // taken also if the deadline has ended the attempt, or its worker has died, as long as no other
 // attempt has begun. It returns the job's status, empty for a report that changed nothing. It fails
@@ -127,8 +143,11 @@ func (s *Store) Job(ctx context.Context, name TypeName, id ID) (Job, error) {
 func (s *Store) Report(
 	ctx context.Context, name TypeName, id ID, r Report, now time.Time,
 ) (Status, error) {
-	rest, err := replied("report job", s.group.Change(ctx, scriptJobReport,
-		string(id), string(name), r.Attempt, string(r.Status), r.Final, micros(now), rand.Float64(), string(s.client), r.Error))
+	args := reportArgs{
+		ID: string(id), TypeName: string(name), Attempt: r.Attempt, Status: string(r.Status), Final: r.Final,
+		Now: micros(now), Chance: rand.Float64(), Client: string(s.client), Message: r.Error,
+	}
+	rest, err := replied("report job", s.group.Change(ctx, scriptJobReport, args.list()...))
 	if err != nil {
 		return "", err
 	}

@@ -96,11 +96,29 @@ func scheduleChange(before, after Type) string {
 }
 
 func (s *Store) putType(ctx context.Context, t Type, revision, schedule string, limits TypeLimits) error {
-	args := append([]any{
-		string(t.Name), revision, limits.Bus, micros(t.UpdatedAt), schedule, string(t.Owner), limits.Client,
-	}, fieldsOf(t)...)
-	_, err := replied("store job type", s.redis.Change(ctx, scriptTypePut, args...))
+	args := typeArgs{
+		Name: string(t.Name), Revision: revision, MaxTypes: limits.Bus, Now: micros(t.UpdatedAt), Schedule: schedule,
+		Owner: string(t.Owner), MaxOwned: limits.Client,
+	}.list()
+	_, err := replied("store job type", s.redis.Change(ctx, scriptTypePut, append(args, fieldsOf(t)...)...))
 	return orUnknownType(err)
+}
+
+// typeArgs are the first arguments of lua/type_put.lua, under the same names there.
+type typeArgs struct {
+	Name     string
+	Revision string // that is to be changed; 0 for a type that is to be made
+	MaxTypes int
+	Now      int64 // µs
+	// Schedule says whether the type has one that was set now ("set"), has none ("none"), or has the
+	// one that it had ("kept").
+	Schedule string
+	Owner    string // empty for root
+	MaxOwned int    // types of the owner
+}
+
+func (a typeArgs) list() []any {
+	return []any{a.Name, a.Revision, a.MaxTypes, a.Now, a.Schedule, a.Owner, a.MaxOwned}
 }
 
 // orUnknownType is an error of a script that speaks of types only.

@@ -108,6 +108,21 @@ func limitsOf(option string) bus.DeadLetters {
 	return *o.DeadLetters
 }
 
+// trimArgs are the arguments of lua/letter_trim.lua, under the same names there.
+type trimArgs struct {
+	Token                 string
+	KeptEvents, KeptBytes int   // at most
+	KeptSince             int64 // the time of death (ms)
+	// MaxCount is how many letters are removed at most; none is, once MaxEvents events were.
+	MaxCount, MaxEvents int
+	Now                 int64  // ms
+	Seed                string // of the UID of a gap notice
+}
+
+func (a trimArgs) list() []any {
+	return []any{a.Token, a.KeptEvents, a.KeptBytes, a.KeptSince, a.MaxCount, a.MaxEvents, a.Now, a.Seed}
+}
+
 // trim takes one step for each subscriber, and removes from limits those that are done. Letters of
 // one that cannot be read are left to doctor.
 func (l *Letters) trim(ctx context.Context, now time.Time, limits map[string]bus.DeadLetters, dropped *DroppedLetters) error {
@@ -118,8 +133,10 @@ func (l *Letters) trim(ctx context.Context, now time.Time, limits map[string]bus
 		if keep != gone {
 			since = now.Add(-keep.KeepAge).UnixMilli()
 		}
-		calls[i] = scriptLetterTrim.Call(token, keep.KeepEvents, keep.KeepBytes, since, droppedPerStep, droppedEventsPerStep,
-			now.UnixMilli(), bus.NewBatchSeed())
+		calls[i] = scriptLetterTrim.Call(trimArgs{
+			Token: token, KeptEvents: keep.KeepEvents, KeptBytes: keep.KeepBytes, KeptSince: since,
+			MaxCount: droppedPerStep, MaxEvents: droppedEventsPerStep, Now: now.UnixMilli(), Seed: bus.NewBatchSeed(),
+		}.list()...)
 	}
 	for i, result := range l.redis.RunAll(ctx, calls...) {
 		reply, err := result.List()

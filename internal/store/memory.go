@@ -52,13 +52,32 @@ func (b *OldestBatches) AreOf(tokens []bus.Token) bool { return slices.Equal(b.o
 // Ended reports whether all batches were looked at.
 func (b *OldestBatches) Ended() bool { return b.ended }
 
+// dropArgs are the first arguments of lua/batch_drop.lua, under the same names there.
+type dropArgs struct {
+	// MaxBatches is how many batches are dropped at most; none is, once MaxEvents events were.
+	MaxBatches, MaxEvents int
+	Now                   int64  // ms
+	Seed                  string // of the UIDs of gap notices
+	// Last is the last batch that was looked at and stayed, empty to begin, LastCreated its time (ms).
+	Last, LastCreated string
+	MaxLooks          int
+	Former            bool // see OldestBatches
+}
+
+func (a dropArgs) list() []any {
+	return []any{a.MaxBatches, a.MaxEvents, a.Now, a.Seed, a.Last, a.LastCreated, a.MaxLooks, a.Former}
+}
+
 // Drop looks at the next of the batches, drops some, with their jobs and all that points to them,
 // and returns them, oldest first. Batches that are being delivered stay, and so do gap notices that
 // were never tried. It goes on until one was dropped, all were looked at, or goesOn, if given, says
 // no.
 func (b *OldestBatches) Drop(ctx context.Context, now time.Time, goesOn func() bool) (dropped []DroppedBatch, err error) {
 	for first := true; !b.ended && len(dropped) == 0 && (first || goesOn == nil || goesOn()); first = false {
-		args := []any{batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed(), b.last, b.lastCreated, batchesPerLook, b.former}
+		args := dropArgs{
+			MaxBatches: batchesPerDrop, MaxEvents: eventsPerDrop, Now: now.UnixMilli(), Seed: bus.NewBatchSeed(),
+			Last: b.last, LastCreated: b.lastCreated, MaxLooks: batchesPerLook, Former: b.former,
+		}.list()
 		for _, token := range b.of {
 			args = append(args, string(token))
 		}

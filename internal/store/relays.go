@@ -338,12 +338,28 @@ func (a *Arrival) read(change *rdb.Change) {
 	}
 }
 
+// relayArgs are the first arguments of lua/relay_put.lua, under the same names there.
+type relayArgs struct {
+	Home, UID string // the partition that the events are from, and the relay
+	Now       int64  // ms
+	// Seed to MaxOpened are as publishArgs have them.
+	Seed               string
+	MaxEvents          int
+	Timeout, WaitUntil int64
+	MaxOpened          int
+	NumbersOf          string // as read_carried has it
+}
+
+func (a relayArgs) list() []any {
+	return []any{a.Home, a.UID, a.Now, a.Seed, a.MaxEvents, a.Timeout, a.WaitUntil, a.MaxOpened, a.NumbersOf}
+}
+
 func (r *Relays) putArgs(from rdb.Number, head *Head, runs []run, now time.Time) []any {
-	args := []any{
-		from.String(), head.UID, now.UnixMilli(), bus.NewBatchSeed(),
-		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), queue.TurnDeadline(now), bus.MaxOpenedBatches,
-		head.of,
-	}
+	args := relayArgs{
+		Home: from.String(), UID: head.UID, Now: now.UnixMilli(), Seed: bus.NewBatchSeed(),
+		MaxEvents: bus.DefaultMaxEvents, Timeout: bus.DefaultTimeout.Milliseconds(), WaitUntil: queue.TurnDeadline(now),
+		MaxOpened: bus.MaxOpenedBatches, NumbersOf: head.of,
+	}.list()
 	for i := range runs {
 		run := &runs[i]
 		lanes := r.store.LaneArgs(&run.Publication)

@@ -199,9 +199,24 @@ func (r *Replays) start(ctx context.Context, id bus.ReplayID, token bus.Token, t
 		ID: id, Subscriber: token, Topic: topic, Next: from, To: to, State: ReplayRunning,
 		CreatedAt: time.UnixMilli(now.UnixMilli()), Asked: of.text(),
 	}
-	_, err = r.change(ctx, "start replay", scriptReplayStart,
-		string(token), string(id), string(topic), from, to, now.UnixMilli(), MaxReplaysKept, started.Asked)
+	args := replayArgs{
+		Token: string(token), ID: string(id), Topic: string(topic), First: from, Last: to, Now: now.UnixMilli(),
+		MaxKept: MaxReplaysKept, Asked: started.Asked,
+	}
+	_, err = r.change(ctx, "start replay", scriptReplayStart, args.list()...)
 	return started, err
+}
+
+// replayArgs are the arguments of lua/replay_start.lua, under the same names there.
+type replayArgs struct {
+	Token, ID, Topic string
+	First, Last, Now int64 // positions of the first and the last event; ms
+	MaxKept          int   // replays of the subscriber
+	Asked            string
+}
+
+func (a replayArgs) list() []any {
+	return []any{a.Token, a.ID, a.Topic, a.First, a.Last, a.Now, a.MaxKept, a.Asked}
 }
 
 // resolve returns the positions of the first and the last event of a range that a history has.

@@ -148,6 +148,23 @@ func (c *copier) copy(ctx context.Context, size int) (progress, error) {
 	return c.put(ctx, entries, lost)
 }
 
+// stepArgs are the first arguments of lua/replay_step.lua, under the same names there.
+type stepArgs struct {
+	ID string
+	// Before and After are positions of the next event: as it was read, and after the slice. Lost is
+	// how many events before the slice the history has lost.
+	Before, After, Lost int64
+	Now                 int64  // ms
+	Lanes               string // the version for which the batches are
+	// OptionsVersion is for a subscriber that has none, Notice the UID of a notice of the loss.
+	OptionsVersion, Notice string
+	LeftSince              int64 // when the oldest event that is left was received (ms)
+}
+
+func (a stepArgs) list() []any {
+	return []any{a.ID, a.Before, a.After, a.Lost, a.Now, a.Lanes, a.OptionsVersion, a.Notice, a.LeftSince}
+}
+
 // put puts the next entries of the history into the queue, before which it has lost some events.
 func (c *copier) put(ctx context.Context, entries []HistoryEntry, lost int64) (progress, error) {
 	events := int64(len(entries))
@@ -155,9 +172,10 @@ func (c *copier) put(ctx context.Context, entries []HistoryEntry, lost int64) (p
 	if events > 0 {
 		leftSince = entries[0].ReceivedAt
 	}
-	args := []any{
-		string(c.ID), c.Next, next, lost, c.now.UnixMilli(), c.lanes.Version, bus.NewOptionsVersion(), string(bus.NewBatchID()), leftSince,
-	}
+	args := stepArgs{
+		ID: string(c.ID), Before: c.Next, After: next, Lost: lost, Now: c.now.UnixMilli(), Lanes: c.lanes.Version,
+		OptionsVersion: bus.NewOptionsVersion(), Notice: string(bus.NewBatchID()), LeftSince: leftSince,
+	}.list()
 	for _, b := range cut(entries, c.lanes, c.maxEvents) {
 		args = append(append(args, string(bus.NewBatchID()), b.lane, len(b.events)), b.events...)
 	}

@@ -48,13 +48,37 @@ func (s *Store) formerBatches(token bus.Token) *OldestBatches {
 	return &OldestBatches{store: s, of: []bus.Token{token}, former: true}
 }
 
-// subscriptionArgs are the arguments of lua/lib/subscriptions.lua.
+// SubscriberArgs are the first arguments of lua/lib/subscriptions.lua, under the same names there.
+type SubscriberArgs struct {
+	Token                      string
+	Now                        int64 // ms
+	MaxEvents                  int   // by default
+	Timeout                    int64 // by default, in ms
+	MaxClientTopics, MaxTopics int
+	Callback                   string // empty to keep it
+	OptionsVersion             string // if these change
+	// Fields and Options are how many pairs of these follow. WithTopics is whether the topics change.
+	Fields, Options int
+	WithTopics      bool
+	// Anyway subscribes though batches of an earlier subscription seem to be left.
+	Anyway bool
+}
+
+// List returns them in the order in which the scripts read them.
+func (a SubscriberArgs) List() []any {
+	return []any{
+		a.Token, a.Now, a.MaxEvents, a.Timeout, a.MaxClientTopics, a.MaxTopics, a.Callback, a.OptionsVersion,
+		a.Fields, a.Options, a.WithTopics, a.Anyway,
+	}
+}
+
 func (s *Store) subscriptionArgs(token bus.Token, sub bus.Subscription, withTopics, anyway bool, now time.Time) []any {
 	fields := subscriptionFields(sub)
-	args := []any{
-		string(token), now.UnixMilli(), bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(),
-		s.maxClientTopics, s.maxTopics, sub.Callback, bus.NewOptionsVersion(), len(fields) / 2, len(sub.Options), withTopics, anyway,
-	}
+	args := SubscriberArgs{
+		Token: string(token), Now: now.UnixMilli(), MaxEvents: bus.DefaultMaxEvents, Timeout: bus.DefaultTimeout.Milliseconds(),
+		MaxClientTopics: s.maxClientTopics, MaxTopics: s.maxTopics, Callback: sub.Callback, OptionsVersion: bus.NewOptionsVersion(),
+		Fields: len(fields) / 2, Options: len(sub.Options), WithTopics: withTopics, Anyway: anyway,
+	}.List()
 	args = append(args, fields...)
 	for name, value := range sub.Options {
 		args = append(args, name, value)

@@ -90,6 +90,31 @@ func (s *Store) publishSome(ctx context.Context, publications []Publication, som
 	return again
 }
 
+// publishArgs are the first arguments of lua/topic_publish.lua, under the same names there.
+type publishArgs struct {
+	Topic, Publisher string // a token
+	ReceivedAt       int64  // ms
+	Seed             string // of the UIDs of the batches opened
+	MaxEvents        int    // by default
+	Timeout          int64  // by default, in ms
+	// Key and Digest, of the idempotency key and of the request, are empty if there is none. Its TTL
+	// is in ms.
+	Key, Digest  string
+	KeyTTL       int64
+	Traceparents string // of the requests if they are traced, separated by spaces
+	// WaitUntil is when a job that waits for its turn comes up by itself at the latest (ms).
+	WaitUntil                             int64
+	MaxKeys                               int // in a slice of the idempotency keys
+	MaxOpened, MaxClientTopics, MaxTopics int
+	LaneValues                            int // the number of those that follow
+}
+
+func (a *publishArgs) appendTo(args []any) []any {
+	return append(args,
+		a.Topic, a.Publisher, a.ReceivedAt, a.Seed, a.MaxEvents, a.Timeout, a.Key, a.Digest, a.KeyTTL, a.Traceparents,
+		a.WaitUntil, a.MaxKeys, a.MaxOpened, a.MaxClientTopics, a.MaxTopics, a.LaneValues)
+}
+
 // publish is the call that stores a publication.
 func (s *Store) publish(p *Publication) rdb.Call {
 	var key, digest string
@@ -99,15 +124,14 @@ func (s *Store) publish(p *Publication) rdb.Call {
 		ttl = cmp.Or(p.IdempotencyKey.TTL, bus.DefaultIdempotencyTTL)
 	}
 	lanes := s.LaneArgs(p)
-	args := make([]any, 0, 16+len(lanes)+len(p.Events))
-	args = append(args,
-		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),
-		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), key, digest, ttl.Milliseconds(),
-		strings.Join(p.Traceparents, " "), queue.TurnDeadline(time.UnixMilli(p.ReceivedAt)),
-		s.keysPerSlice, bus.MaxOpenedBatches, s.maxClientTopics, s.maxTopics,
-		len(lanes),
-	)
-	args = append(args, lanes...)
+	fixed := publishArgs{
+		Topic: string(p.Topic), Publisher: string(p.Publisher), ReceivedAt: p.ReceivedAt, Seed: bus.NewBatchSeed(),
+		MaxEvents: bus.DefaultMaxEvents, Timeout: bus.DefaultTimeout.Milliseconds(),
+		Key: key, Digest: digest, KeyTTL: ttl.Milliseconds(), Traceparents: strings.Join(p.Traceparents, " "),
+		WaitUntil: queue.TurnDeadline(time.UnixMilli(p.ReceivedAt)), MaxKeys: s.keysPerSlice, MaxOpened: bus.MaxOpenedBatches,
+		MaxClientTopics: s.maxClientTopics, MaxTopics: s.maxTopics, LaneValues: len(lanes),
+	}
+	args := append(fixed.appendTo(make([]any, 0, 16+len(lanes)+len(p.Events))), lanes...)
 	for i := range p.Events {
 		args = append(args, (*string)(&p.Events[i])) // a string would be allocated anew
 	}

@@ -1,17 +1,16 @@
 -- Takes a service's report on an attempt of a job.
 --
--- ARGV     1 namespace, 2 id, 3 type, 4 the attempt, 5 'succeeded' or 'failed', 6 '1' if a failed
---          job is not to be tried again, 7 now (µs), 8 a number from 0 to below 1, by chance,
---          9 the client, '' for root, 10 the error that the service reports, may be empty
+-- ARGV     namespace; reportArgs of steps.go
 -- Returns  {1, the job's status}, '' if the same was reported before; {0, 'unknown'};
 --          {0, 'not client'}; {0, 'stale'};
 --          {0, 'reported'} something else before; {0, 'cancelled'}; {0, 'archived'}
 -- Cost     commands: 12 for a job that its service has
-local job = read_job(ARGV[2])
-if not job or job.type ~= ARGV[3] then return { 0, 'unknown' } end
-if is_for_others(job.type, ARGV[9]) then return { 0, 'not client' } end
-local attempt, status, now = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[7])
-local said, final = exact(attempt) .. ' ' .. status, status == 'failed' and ARGV[6] == '1'
+local id, type_name, attempt, status, final, now, chance, client, message = unpack(ARGV, 2, 10)
+local job = read_job(id)
+if not job or job.type ~= type_name then return { 0, 'unknown' } end
+if is_for_others(job.type, client) then return { 0, 'not client' } end
+attempt, now, final = tonumber(attempt), tonumber(now), status == 'failed' and final == '1'
+local said = exact(attempt) .. ' ' .. status
 local function has_reported(what) return string.find(',' .. job.reported, ',' .. what, 1, true) end
 local again = has_reported(said)
 -- One that was not to be the last attempt may still become that, while its retry waits.
@@ -35,7 +34,7 @@ local type = read_type(job.type)
 if not type then return { 0, 'unknown' } end
 if job.open and type.deleted then return { 0, 'cancelled' } end -- or will be in a moment
 allow_when_full()
-local reason = status == 'failed' and ARGV[10] or ''
+local reason = status == 'failed' and message or ''
 if status == 'failed' then job.try = { attempt = attempt, outcome = status, error = reason } end
 if job.open and attempt == job.attempts then
   note_answer(type, job, true, 2)
@@ -43,7 +42,7 @@ if job.open and attempt == job.attempts then
     archive(type, job, status, attempt, now, said)
     return { 1, status }
   end
-  return { 1, fail_attempt(type, job, final, now, tonumber(ARGV[8]), said, reason) }
+  return { 1, fail_attempt(type, job, final, now, tonumber(chance), said, reason) }
 end
 if job.open then
   archive(type, job, status, final and job.attempts or attempt, now, not again and said or nil,

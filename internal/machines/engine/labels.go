@@ -113,6 +113,27 @@ func (s *Store) Hops(ctx context.Context, m machines.PublishedMove) (int, error)
 	return hops, rdb.Wrap("read hops", err)
 }
 
+// createArgs are the arguments of lua/label_create.lua, under the same names there.
+type createArgs struct {
+	Machine, Name string
+	Now           int64 // ms
+	Edition       string
+	State         string // the first
+	Metadata      []byte
+	Trigger       string // for which a worker is to look at it; empty for none
+	// Publication is how the move is published: see tell in lua/lib/labels.lua. Traceparent may be
+	// empty.
+	Publication, Traceparent string
+	Hops                     int
+	By                       string // the client; empty for root
+}
+
+func (a createArgs) list() []any {
+	return []any{
+		a.Machine, a.Name, a.Now, a.Edition, a.State, a.Metadata, a.Trigger, a.Publication, a.Traceparent, a.Hops, a.By,
+	}
+}
+
 // create makes a label in the first state of its machine, by definitions; a trigger, if not empty,
 // has a worker look at it. It fails with [machines.ErrLabelExists], [machines.ErrLabelDeleted],
 // [machines.ErrChanged] (the definitions), an [account.FullError] or [bus.ErrUnavailable].
@@ -120,9 +141,11 @@ func (s *Store) create(
 	ctx context.Context, m *machines.Machine, name machines.LabelName, d *machines.Definitions,
 	metadata []byte, trigger string, r *request, now time.Time,
 ) error {
-	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
-		string(m.Name), string(name), now.UnixMilli(), d.Edition, string(m.First().Name), metadata, trigger, publication(m), r.traceparent, r.Hops,
-		string(r.By)))
+	args := createArgs{
+		Machine: string(m.Name), Name: string(name), Now: now.UnixMilli(), Edition: d.Edition, State: string(m.First().Name),
+		Metadata: metadata, Trigger: trigger, Publication: publication(m), Traceparent: r.traceparent, Hops: r.Hops, By: string(r.By),
+	}
+	return replied("create label", s.group.Change(ctx, scriptLabelCreate, args.list()...))
 }
 
 // isAtRest looks whether no worker has something to do for a label now, or it is gone.
@@ -145,15 +168,39 @@ type patch struct {
 	now    time.Time
 }
 
+// patchArgs are the arguments of lua/label_patch.lua, under the same names there: a patch, and the
+// label as it was read.
+type patchArgs struct {
+	Machine, Name, Edition string
+	Version                int64 // of the metadata
+	State                  string
+	Metadata               []byte
+	Trigger                string
+	Pending                bool
+	Traceparent            string
+	Hops                   int
+	Paused                 string
+	Now                    int64 // ms
+}
+
+func (a patchArgs) list() []any {
+	return []any{
+		a.Machine, a.Name, a.Edition, a.Version, a.State, a.Metadata, a.Trigger, a.Pending, a.Traceparent, a.Hops, a.Paused, a.Now,
+	}
+}
+
 // patch replaces the metadata of a label as it was read with its definitions. It fails with
 // [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], [machines.ErrChanged] (the definitions,
 // the state or the metadata), an [account.FullError] or [bus.ErrUnavailable].
 func (s *Store) patch(
 	ctx context.Context, label *machines.Label, d *machines.Definitions, p *patch,
 ) error {
-	return replied("patch label", s.group.Change(ctx, scriptLabelPatch, string(label.Machine), string(label.Name),
-		d.Edition, label.Version, string(label.State), p.metadata, p.trigger, p.pending, p.traceparent, p.hops,
-		p.paused, p.now.UnixMilli()))
+	args := patchArgs{
+		Machine: string(label.Machine), Name: string(label.Name), Edition: d.Edition, Version: label.Version,
+		State: string(label.State), Metadata: p.metadata, Trigger: p.trigger, Pending: p.pending,
+		Traceparent: p.traceparent, Hops: p.hops, Paused: p.paused, Now: p.now.UnixMilli(),
+	}
+	return replied("patch label", s.group.Change(ctx, scriptLabelPatch, args.list()...))
 }
 
 // Delete deletes a label of a machine. It is no error if there is none. It fails with

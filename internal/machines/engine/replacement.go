@@ -96,6 +96,20 @@ func (s *Store) Put(
 	return r.Version, s.Replace(ctx, r, "")
 }
 
+// definitionsArgs are the first arguments of lua/definitions_put.lua, under the same names there.
+type definitionsArgs struct {
+	Edition        string // that is replaced
+	Version, Now   int64  // ms
+	YAML           []byte // the definitions
+	Moves, Outline []byte // JSON; the moves are of labels, and not over
+	Prepared       string // what must be: see definitions_prepare.lua; empty for nothing
+	Vanished       int    // states
+}
+
+func (a definitionsArgs) list() []any {
+	return []any{a.Edition, a.Version, a.Now, a.YAML, a.Moves, a.Outline, a.Prepared, a.Vanished}
+}
+
 // Replace replaces the definitions, if this is what was prepared; empty for nothing. It fails with
 // a [machines.LabelsRestError], [machines.ErrChanged] if somebody else has replaced them or
 // prepared that, or [bus.ErrUnavailable].
@@ -108,9 +122,10 @@ func (s *Store) Replace(ctx context.Context, r *Replacement, preparation string)
 	if err != nil {
 		return err
 	}
-	args := r.appendVanished([]any{
-		r.base, r.Version, r.AppliedAt.UnixMilli(), r.Source, moves, outlined, preparation, len(r.vanished),
-	})
+	args := r.appendVanished(definitionsArgs{
+		Edition: r.base, Version: r.Version, Now: r.AppliedAt.UnixMilli(), YAML: r.Source, Moves: moves, Outline: outlined,
+		Prepared: preparation, Vanished: len(r.vanished),
+	}.list())
 	for _, walk := range r.reviews {
 		args = append(args, string(walk.Machine), walk.Name())
 	}

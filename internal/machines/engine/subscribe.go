@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/layout"
 	"routemaster/internal/machines"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 )
 
 // TidyInterval is how often [Client.Tidy] is to be called.
@@ -95,12 +96,15 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 		return err
 	}
 	// A label wants the events that came before its machine's subscription was made good for, too.
-	const fields, options, withTopics, withFormer = 1, 1, true, true
-	args := []any{
-		string(fresh), c.Now().UnixMilli(), bus.DefaultMaxEvents, 0, math.MaxInt32, math.MaxInt32,
-		Callback, bus.NewOptionsVersion(), fields, options, withTopics, withFormer, "timeout", 0,
+	args := append(
+		store.SubscriberArgs{
+			Token: string(fresh), Now: c.Now().UnixMilli(), MaxEvents: bus.DefaultMaxEvents, MaxClientTopics: math.MaxInt32,
+			MaxTopics: math.MaxInt32, Callback: Callback, OptionsVersion: bus.NewOptionsVersion(),
+			Fields: 1, Options: 1, WithTopics: true, Anyway: true,
+		}.List(),
+		"timeout", 0,
 		"strict_order", "true", // else older events of a label may come after later ones
-	}
+	)
 	for _, topic := range topics {
 		args = append(args, string(topic))
 	}

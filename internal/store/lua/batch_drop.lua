@@ -2,23 +2,21 @@
 -- and so do gap notices that wait: a notice of their loss would only take their place. Takes no
 -- memory but for notices.
 --
--- ARGV     1 namespace, 2 max batches to drop, 3 number of events after which no more are dropped,
---          4 now (ms), 5 first 16 characters of the UIDs of gap notices, 6 UID of the last batch
---          that was looked at and stayed, empty to begin, 7 when that was created (ms), 8 max
---          batches to look at, 9 '1' to drop none of a token that is a subscriber by now, 10..
---          tokens of the subscribers; none for all
+-- ARGV     namespace; dropArgs of memory.go; then tokens of the subscribers; none for all
 -- Returns  {1 at the end of the index, else 0; the UID and the time for the next call; subscriber,
 --          events, ...}, two values for each batch, oldest first. What a gap notice tells was lost
 --          before, so it has no events
 -- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane. A job
 --          deep inside the instant queue stays, since it takes long to find, and goes when it comes
 --          up
-local max_batches, max_events = tonumber(ARGV[2]), tonumber(ARGV[3])
-local last, last_created, max_looks = ARGV[6], ARGV[7], tonumber(ARGV[8])
+local max_batches, max_events, now, seed, last, last_created, max_looks, former =
+  unpack(ARGV, 2, 9)
+max_batches, max_events, max_looks =
+  tonumber(max_batches), tonumber(max_events), tonumber(max_looks)
 local max_in_flight, held = noted_max_in_flight(), jobs_in_flight('main')
 local notices, chosen, of_all = gaps(), {}, #ARGV < 10
 for i = 10, #ARGV do
-  if ARGV[9] ~= '1' then
+  if former ~= '1' then
     chosen[ARGV[i]] = true
   elseif redis.call('SISMEMBER', subscribers_key(), holder_of(ARGV[i])) == 0 then
     chosen[holder_of(ARGV[i])] = true
@@ -81,7 +79,7 @@ for i = 1, #oldest, 2 do
 end
 dropped[2], dropped[3] = last, last_created
 -- Before the batches are removed, which wakes the heads of their lanes: the notices belong there.
-notices.note_counted(ARGV[4], ARGV[5], 'autodrop')
+notices.note_counted(now, seed, 'autodrop')
 for _, batch in ipairs(dropping) do
   local bid, token, length, attempts = unpack(batch)
   if token ~= '' then

@@ -1,13 +1,14 @@
 -- Removes the oldest dead letters of a subscriber while they are too many or too old. One that is
 -- too large by itself is kept alone.
 --
--- ARGV     1 namespace, 2 token, 3 max events and 4 max bytes to keep, 5 time of death before which
---          none is kept (ms), 6 max letters to remove, 7 number of events after which no more are
---          removed, 8 now (ms), 9 first 16 characters of the UID of a gap notice
+-- ARGV     namespace; trimArgs of letters_trim.go
 -- Returns  letters and events removed, and 1 if there may be more to remove, else 0
-local token, index = ARGV[2], dead_letters_key(ARGV[2])
-local kept_events, kept_bytes, kept_since = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local max_count, max_events = tonumber(ARGV[6]), tonumber(ARGV[7])
+local token, kept_events, kept_bytes, kept_since, max_count, max_events, now, seed =
+  unpack(ARGV, 2, 9)
+kept_events, kept_bytes, kept_since =
+  tonumber(kept_events), tonumber(kept_bytes), tonumber(kept_since)
+max_count, max_events = tonumber(max_count), tonumber(max_events)
+local index = dead_letters_key(token)
 
 local function has_too_many()
   if redis.call('ZCARD', index) < 2 then return false end
@@ -39,5 +40,5 @@ end
 
 allow_when_full()
 local count, events, more = trim()
-notices.note_counted(ARGV[8], ARGV[9], 'dead_letters')
+notices.note_counted(now, seed, 'dead_letters')
 return { count, events, more }

@@ -1,12 +1,8 @@
 -- Appends events that were relayed from another partition to the batches of their subscribers here.
 --
--- ARGV     1 namespace, 2 number of the partition they are from, 3 UID of the relay, 4 now (ms), 5
---          first 16 characters of the UIDs of the batches opened, 6 default max_events, 7 default
---          timeout (ms), 8 when a job that waits for its turn comes up by itself at the latest
---          (ms), 9 max batches to open, 10 what their numbers are of, as read_carried has it, 11..
---          runs of events of one topic: the topic, how many values of lanes there are, how many
---          events, how many were in the outbox before the first, ever, these values as
---          topic_publish has them, and the packed events, oldest first
+-- ARGV     namespace; relayArgs of relays.go; then runs of events of one topic: the topic, how many
+--          values of lanes there are, how many events, how many were in the outbox before the
+--          first, ever, these values as topic_publish has them, and the packed events, oldest first
 -- Returns  {1, topics that have no subscriber here, with spaces between; and for each receiver:
 --          its token, how many events it got}; {1} when it was done before; {0, 'too many
 --          batches'} when it would open too many for more than one event, or when a subscription
@@ -14,8 +10,9 @@
 --          lanes, ...} of topics whose subscribers have others than were sent: tokens and
 --          versions, with spaces between
 -- Keeps    what topic_publish keeps; a relay is known by its UID for the next 100 of its partition
-local home, uid = ARGV[2], ARGV[3]
-local KNOWN = 100
+local home, uid, now, seed, max_events, timeout, wait_until, max_opened, numbers_of =
+  unpack(ARGV, 2, 10)
+local KNOWN, FIRST_RUN = 100, 11
 if redis.call('LPOS', relayed_key(home), uid) then return { 1 } end
 
 -- Where subscriptions start, if some have to be heeded: see starts_note. A number that the home has
@@ -31,7 +28,7 @@ local function started(topic, tokens, before, events)
   for i, token in ipairs(tokens) do
     local start = redis.call('HGET', relay_starts_key(), fields[i])
     local id, at = string.match(start or '', '^(%S+) (%d+)$')
-    at = id == ARGV[10] and tonumber(at) or 0
+    at = id == numbers_of and tonumber(at) or 0
     if before < at and at < before + events then return nil end
     if before >= at then
       table.insert(all, token)
@@ -42,11 +39,11 @@ local function started(topic, tokens, before, events)
 end
 
 local appending = {
-  now = ARGV[4], seed = ARGV[5], max_events = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
-  wait_until = ARGV[8], traceparents = '', opened = 0,
+  now = now, seed = seed, max_events = tonumber(max_events), timeout = tonumber(timeout),
+  wait_until = wait_until, traceparents = '', opened = 0,
 }
 local runs, unwanted, stale, opening, events = {}, {}, { 0, 'lanes' }, 0, 0
-local has_extras, next = redis.call('HLEN', plans_key()) > 0, 11
+local has_extras, next = redis.call('HLEN', plans_key()) > 0, FIRST_RUN
 while next <= #ARGV do
   local topic, first_lane = ARGV[next], next + 4
   local first = first_lane + ARGV[next + 1]
@@ -76,7 +73,7 @@ while next <= #ARGV do
   next = run.last + 1
 end
 if stale[3] then return stale end
-if opening > tonumber(ARGV[9]) and events > 1 then return { 0, 'too many batches' } end
+if opening > tonumber(max_opened) and events > 1 then return { 0, 'too many batches' } end
 local written = {}
 written_with_batches(written)
 local wrong = wrong_type(written)

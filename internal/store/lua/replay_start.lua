@@ -1,12 +1,11 @@
 -- Begins a replay for a subscriber.
 --
--- ARGV     1 namespace, 2 token, 3 UID of the replay, 4 topic, 5 position of the first event and
---          6 of the last, 7 now (ms), 8 max replays of a subscriber that are kept, 9 the range that
---          was asked for
+-- ARGV     namespace; replayArgs of replay.go
 -- Returns  {1}; {0, 'not subscribed'} to the topic; {0, 'running'} while another of the topic is,
 --          or if there is one of this UID; {0, 'too many'} if as many are kept and none may go
 -- Keeps    a replay in the sets of its subscriber and of those that run
-local token, id, topic = holder_of(ARGV[2]), ARGV[3], ARGV[4]
+local token, id, topic, first, last, now, max_kept, asked = unpack(ARGV, 2, 9)
+token = holder_of(token)
 if redis.call('SISMEMBER', subscriber_topics_key(token), topic) == 0 then
   return { 0, 'not subscribed' }
 end
@@ -27,12 +26,11 @@ for _, other in ipairs(redis.call('SMEMBERS', replays_key(token))) do
     end
   end
 end
-local makes_room = kept >= tonumber(ARGV[8])
+local makes_room = kept >= tonumber(max_kept)
 if makes_room and not oldest then return { 0, 'too many' } end
 
-redis.call('HSET', replay_key(id), 'token', token, 'topic', topic, 'next', ARGV[5], 'to', ARGV[6],
-  'copied', 0, 'skipped', 0, 'state', 'running', 'created_at', ARGV[7],
-  'asked', ARGV[9])
+redis.call('HSET', replay_key(id), 'token', token, 'topic', topic, 'next', first, 'to', last,
+  'copied', 0, 'skipped', 0, 'state', 'running', 'created_at', now, 'asked', asked)
 redis.call('SADD', running_replays_key(), id)
 redis.call('SADD', replays_key(token), id)
 redis.call('PERSIST', replays_key(token))

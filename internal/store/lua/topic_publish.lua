@@ -1,13 +1,7 @@
 -- Publishes events to one topic: stores them in a batch of every subscriber and, if the bus has
 -- partitions, in an outbox for each other one with subscribers.
 --
--- ARGV     1 namespace, 2 topic, 3 publisher's token, 4 now (ms), 5 first 16 characters of the UIDs
---          of the batches opened, 6 default max_events, 7 default timeout (ms), 8 digest of the
---          idempotency key, empty for none, 9 digest of the request, 10 TTL of an idempotency key
---          (ms), 11 traceparents of the requests if they are traced, separated by spaces, 12 when a
---          job that waits for its turn comes up by itself at the latest (ms), 13 max idempotency
---          keys in a slice, 14 max batches to open, 15 max topics of a client, 16 max topics of the
---          bus, 17 number of the values of lanes, 18.. of each subscriber with several: token,
+-- ARGV     namespace; publishArgs of topics.go; of each subscriber with several lanes: token,
 --          version of its lanes, for each event the character of its lane; then packed events,
 --          oldest first
 -- Returns  {1, the subscribers' tokens}, with a space between two, so that they are cheap to
@@ -25,8 +19,11 @@
 --          21 for one that opens and fills a batch;
 --          2 more where the key plans is there; 3 more if the topic keeps a history, 5
 --          once that has all that it may; 1 more while somebody watches the topic
-local topic, publisher, now = ARGV[2], ARGV[3], tonumber(ARGV[4])
-local FIRST, LAST = 18 + ARGV[17], #ARGV
+local topic, publisher, received_at, seed, max_events, timeout, key, digest, key_ttl, traceparents,
+  wait_until, max_keys, max_opened, max_client_topics, max_topics, lane_values =
+  unpack(ARGV, 2, 17)
+local FIRST_LANE = 18
+local FIRST, LAST, now = FIRST_LANE + lane_values, #ARGV, tonumber(received_at)
 
 local name = redis.call('HGET', tokens_key(), publisher)
 if not name then return { 0, 'token unknown' } end
@@ -36,7 +33,7 @@ local claims = not owner or owner == ''
 if not claims and owner ~= publisher and owner_name(topic, owner) ~= name then
   return { 0, 'topic claimed' } -- it was not claimed with another token of the same client either
 end
-local key, digest, life, keys, slice = ARGV[8], ARGV[9], tonumber(ARGV[10]), nil, nil
+local life, keys, slice = tonumber(key_ttl), nil, nil
 if key ~= '' then
   keys = idempotency_keys(name)
   local all = keys.read(key, now)
@@ -46,21 +43,21 @@ if key ~= '' then
     keys.renew(found, now, life)
     return { 1 }
   end
-  slice = keys.choose(all, now, life, tonumber(ARGV[13]))
+  slice = keys.choose(all, now, life, tonumber(max_keys))
 end
 local subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
 local extras, laned = false, {} -- what has to be known beyond the founding keys
 if redis.call('HLEN', plans_key()) > 0 then
   extras = publish_extras(topic, subscribers)
-  laned = extras.lanes(18, FIRST)
+  laned = extras.lanes(FIRST_LANE, FIRST)
   if not laned then return extras.stale() end
 end
 local appending = {
-  now = ARGV[4], seed = ARGV[5], max_events = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
-  wait_until = ARGV[12], traceparents = ARGV[11], opened = 0,
+  now = received_at, seed = seed, max_events = tonumber(max_events), timeout = tonumber(timeout),
+  wait_until = wait_until, traceparents = traceparents, opened = 0,
 }
 local tokens = read_receivers(appending, subscribers, laned, FIRST, LAST)
-if appending.opening > tonumber(ARGV[14]) then return { 0, 'too many batches' } end
+if appending.opening > tonumber(max_opened) then return { 0, 'too many batches' } end
 
 -- What is written below and was not read above, with its type: nothing, where events only join
 -- current batches.
@@ -76,7 +73,8 @@ if claims then
   local more, new = 0, 0
   if redis.call('HGET', owners_key(), topic) ~= name then more = 1 end
   if redis.call('SISMEMBER', topics_key(), topic) == 0 then new = 1 end
-  local refused = owners().over_limit(name, more, new, tonumber(ARGV[15]), tonumber(ARGV[16]))
+  local refused =
+    owners().over_limit(name, more, new, tonumber(max_client_topics), tonumber(max_topics))
   if refused then return { 0, refused } end
 end
 

@@ -1,13 +1,11 @@
 -- What subscriber_put and subscriber_patch set of a subscriber. Both have these arguments:
 --
--- ARGV     2 token, 3 now (ms), 4 default max_events, 5 default timeout (ms), 6 max topics of a
---          client, 7 max topics of the bus, 8 callback, empty to keep it, 9 version of the options
---          if these change, 10 number of fields, 11 number of options, 12 '1' if the topics
---          change, 13 '1' to subscribe though batches of an earlier subscription seem to be left,
---          14.. field, value, ..., option, value (JSON, empty for the default), ..., then all
---          topics
+-- ARGV     namespace; SubscriberArgs of subscribers.go; then field, value, ..., option, value
+--          (JSON, empty for the default), ..., then all topics
 
 local function read_subscription()
+  local token, now, max_events, timeout, max_client_topics, max_topics, callback, options_version,
+    fields, options, with_topics, anyway = unpack(ARGV, 2, 13)
   local next = 14
   local function read_pairs(n)
     local found = {}
@@ -18,11 +16,13 @@ local function read_subscription()
     return found
   end
   local sent = {
-    token = ARGV[2], now = tonumber(ARGV[3]), callback = ARGV[8], options_version = ARGV[9],
+    token = token, now = tonumber(now), max_events = max_events, timeout = timeout,
+    max_client_topics = tonumber(max_client_topics), max_topics = tonumber(max_topics),
+    callback = callback, options_version = options_version, anyway = anyway == '1',
   }
-  sent.fields = read_pairs(tonumber(ARGV[10]))
-  sent.options = read_pairs(tonumber(ARGV[11]))
-  if ARGV[12] == '1' then
+  sent.fields = read_pairs(tonumber(fields))
+  sent.options = read_pairs(tonumber(options))
+  if with_topics == '1' then
     sent.topics = {}
     for i = next, #ARGV do sent.topics[ARGV[i]] = true end
   end
@@ -40,7 +40,7 @@ local function new_topics(sent, name)
     end
   end
   if KEYS[1] then return new, nil end
-  return new, owners().over_limit(name, more, #new, tonumber(ARGV[6]), tonumber(ARGV[7]))
+  return new, owners().over_limit(name, more, #new, sent.max_client_topics, sent.max_topics)
 end
 
 -- Reads what is to be written to, and would be an error if it were not of its type: so that no
@@ -80,13 +80,13 @@ end
 
 -- Clears what is left of an earlier subscription of a token that is about to subscribe anew.
 -- Returns the batches of it that are in flight, and what has to be removed first, if something has.
-local function clear_former(token)
+local function clear_former(token, sent)
   if is_subscriber(token) then return {}, nil end
   if clear_letters(token) then return {}, 'former letters' end
   local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
   if batches < 1 then return {}, nil end
   local in_flight = setbacks().in_flight(token)
-  if batches > #in_flight and ARGV[13] ~= '1' then return {}, 'former batches' end
+  if batches > #in_flight and not sent.anyway then return {}, 'former batches' end
   return in_flight, nil
 end
 
@@ -103,8 +103,8 @@ local function write_subscriber(token, sent, name)
   }) do
     if redis.call('TYPE', key).ok ~= kind then redis.call('DEL', key) end
   end
-  redis.call('HSETNX', subscriber, 'max_events', ARGV[4])
-  redis.call('HSETNX', subscriber, 'timeout', ARGV[5])
+  redis.call('HSETNX', subscriber, 'max_events', sent.max_events)
+  redis.call('HSETNX', subscriber, 'timeout', sent.timeout)
   redis.call('HSETNX', subscriber, 'health_points', 100)
   redis.call('SADD', subscribers_key(), token)
   redis.call('HSET', delivery_key(token), 'name', name)
@@ -176,7 +176,7 @@ local function put_subscription(sent, name)
   -- A client whose token is being changed has one subscription, whichever it uses.
   local token = holder_of(sent.token)
   local subscribed = read_subscriber(token, sent)
-  local former, left = clear_former(token)
+  local former, left = clear_former(token, sent)
   if left then return { 0, left } end
   write_subscriber(token, sent, name)
   if former[1] then redis.call('HSET', delivery_key(token), 'former', table.concat(former, ' ')) end
