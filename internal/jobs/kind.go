@@ -136,16 +136,24 @@ func (kind) Discarded(values []any) any {
 	}
 }
 
-// Payload is part of [queue.Kind]: it reads what payload_of of lua/lib/kind.lua returns.
-func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
-	if len(values) != 11 {
-		return nil, fmt.Errorf("take job: %d values", len(values))
+// runReply is what payload_of of lua/lib/kind.lua returns.
+type runReply struct {
+	Type, Strategy, Attempts, MaxAttempts, Data, URL, Timeout, Holds, Standing, Sequence, Traceparent any
+}
+
+// Payload is part of [queue.Kind].
+func (kind) Payload(job bus.Job, v []any) (queue.Payload, error) {
+	if len(v) != 11 {
+		return nil, fmt.Errorf("take job: %d values", len(v))
 	}
-	number := func(i int) int64 { n, _ := values[i].(int64); return n }
+	reply := runReply{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]}
+	number := func(value any) int64 { n, _ := value.(int64); return n }
 	return &Run{
-		ID: ID(job.Args[0]), Type: TypeName(rdb.Text(values[0])), Strategy: Strategy(rdb.Text(values[1])),
-		Attempts: int(number(2)), MaxAttempts: int(number(3)), Data: []byte(rdb.Text(values[4])), URL: rdb.Text(values[5]),
-		Timeout: time.Duration(number(6)) * time.Millisecond, Holds: int(number(7)), Standing: bus.Standing(number(8)),
-		Sequence: rdb.Integer(rdb.Text(values[9]), 0), Traceparent: rdb.Text(values[10]),
+		ID: ID(job.Args[0]), Type: TypeName(rdb.Text(reply.Type)), Strategy: Strategy(rdb.Text(reply.Strategy)),
+		Attempts: int(number(reply.Attempts)), MaxAttempts: int(number(reply.MaxAttempts)),
+		Data: []byte(rdb.Text(reply.Data)), URL: rdb.Text(reply.URL),
+		Timeout: time.Duration(number(reply.Timeout)) * time.Millisecond, Holds: int(number(reply.Holds)),
+		Standing: bus.Standing(number(reply.Standing)), Sequence: rdb.Integer(rdb.Text(reply.Sequence), 0),
+		Traceparent: rdb.Text(reply.Traceparent),
 	}, nil
 }

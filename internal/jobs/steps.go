@@ -11,6 +11,11 @@ import (
 	"routemaster/internal/rdb"
 )
 
+// jobFields are those of a job's record that show_job of lua/lib/steps.lua reads.
+type jobFields struct {
+	Type, Status, Attempts, Sequence, RunAfter, ExpiresAt, CreatedAt, UpdatedAt, Deadline, ArchivedAt, Reason, Data, Started any
+}
+
 // readJob reads what show_job of lua/lib/steps.lua returns, and lists.
 func readJob(shown any) (job Job, ok bool) {
 	parts, _ := shown.([]any)
@@ -22,14 +27,18 @@ func readJob(shown any) (job Job, ok bool) {
 	if len(fields) != 13 || !there || rdb.Text(fields[0]) == "" {
 		return job, false
 	}
-	number := func(i int) int64 { return rdb.Integer(rdb.Text(fields[i]), 0) }
+	f := jobFields{
+		fields[0], fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8], fields[9],
+		fields[10], fields[11], fields[12],
+	}
+	number := func(field any) int64 { return rdb.Integer(rdb.Text(field), 0) }
 	job = Job{
-		ID: ID(rdb.Text(parts[0])), Type: TypeName(rdb.Text(fields[0])), Status: Status(rdb.Text(fields[1])),
-		Attempts: int(number(2)), Sequence: number(3), Data: []byte(data),
-		RunAfter: fromMicros(fields[4]), ExpiresAt: fromMicros(fields[5]),
-		CreatedAt: fromMicros(fields[6]), UpdatedAt: fromMicros(fields[7]),
-		Deadline: fromMicros(fields[8]), Reason: rdb.Text(fields[10]),
-		EnqueuedAt: fromMicros(fields[6]), StartedAt: fromMicros(fields[12]),
+		ID: ID(rdb.Text(parts[0])), Type: TypeName(rdb.Text(f.Type)), Status: Status(rdb.Text(f.Status)),
+		Attempts: int(number(f.Attempts)), Sequence: number(f.Sequence), Data: []byte(data),
+		RunAfter: fromMicros(f.RunAfter), ExpiresAt: fromMicros(f.ExpiresAt),
+		CreatedAt: fromMicros(f.CreatedAt), UpdatedAt: fromMicros(f.UpdatedAt),
+		Deadline: fromMicros(f.Deadline), Reason: rdb.Text(f.Reason),
+		EnqueuedAt: fromMicros(f.CreatedAt), StartedAt: fromMicros(f.Started),
 	}
 	// A new record has no other time than this.
 	if job.RunAfter.IsZero() {
@@ -39,7 +48,7 @@ func readJob(shown any) (job Job, ok bool) {
 		job.UpdatedAt = job.CreatedAt
 	}
 	if job.Status.IsArchived() {
-		job.CreatedAt = fromMicros(fields[9])
+		job.CreatedAt = fromMicros(f.ArchivedAt)
 		job.EndedAt = job.CreatedAt
 	}
 	return job, true

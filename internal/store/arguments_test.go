@@ -1,6 +1,8 @@
 package store
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"routemaster/internal/rdb/rdbtest"
@@ -15,4 +17,15 @@ func TestScriptsNameTheirArgumentsAsGoDoes(t *testing.T) {
 	rdbtest.RequireArguments(t, lua("replay_step"), stepArgs.list)
 	rdbtest.RequireArguments(t, lua("letter_trim"), trimArgs.list)
 	rdbtest.RequireArguments(t, lua("batch_drop"), dropArgs.list)
+}
+
+func TestScriptsNameTheirRepliesAsGoDoes(t *testing.T) {
+	t.Parallel()
+	rdbtest.RequireReply[batchReply](t, lua("lib/deliveries"), "function BATCH.take(entry)")
+	slices := lua("lib/slices")
+	shown := regexp.MustCompile(`local shown, batch = { ([\w, ]+) }`).FindStringSubmatch(slices)[1]
+	state := regexp.MustCompile(`'HMGET', batch_state_key\(bid\), ([\w', \n]+), 'lane'\)`).FindStringSubmatch(slices)[1]
+	rdbtest.RequireNames[basisReply](t, regexp.MustCompile(`\w+`).FindAllString(shown+","+state, -1))
+	settled := regexp.MustCompile(`local ([\w, ]+) =\s+unpack\(entry.result, 9, 17\)`).FindStringSubmatch(slices)[1]
+	rdbtest.RequireNames[sliceArgs](t, strings.Split(strings.Replace(settled, " _,", " keep_turn,", 1), ", "))
 }

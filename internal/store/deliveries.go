@@ -196,39 +196,59 @@ func (b *batches) Discarded(values []any) any {
 // creation time (ms) and the number of attempts before this one.
 const BatchHeader = 3
 
-// Payload is part of [queue.Kind]: it reads what BATCH.take in lua/lib/deliveries.lua returns.
+// batchReply is what BATCH.take in lua/lib/deliveries.lua returns before the beginning of the
+// batch's list.
+type batchReply struct {
+	Client any // its name, or nil
+	// Refusals are those since the last success, RefusedSince since when (ms).
+	Standing, Refusals, RefusedSince           any
+	Traceparents                               any // or nil
+	Adopted                                    any // 1 if the Ruby original had something of the batch
+	Callback, UUID, Health, Timeout, MaxEvents any
+	Rest                                       any // the end of the batch's list if that is long, or nil
+	Basis                                      any // see basisReply; or nil
+	Ahead                                      any
+}
+
+// batchReplyLen is the number of its fields.
+const batchReplyLen = 14
+
+// Payload is part of [queue.Kind].
 func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
-	const fields = 14
-	if len(values) < fields+BatchHeader {
+	if len(values) < batchReplyLen+BatchHeader {
 		return nil, fmt.Errorf("take batch: %d values", len(values))
 	}
-	subscriber, batch := values[6:11], values[fields:]
-	rest, _ := values[11].([]any)
+	reply := batchReply{
+		values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7], values[8], values[9],
+		values[10], values[11], values[12], values[13],
+	}
+	batch := values[batchReplyLen:]
+	rest, _ := reply.Rest.([]any)
 	d := &Delivery{
 		Batch:      bus.BatchID(job.Args[0]),
 		Subscriber: bus.Token(rdb.Text(batch[0])),
-		Callback:   rdb.Text(subscriber[0]),
-		UUID:       rdb.Text(subscriber[1]),
-		Health:     int(rdb.Integer(rdb.Text(subscriber[2]), bus.MaxHealth)),
+		Callback:   rdb.Text(reply.Callback),
+		UUID:       rdb.Text(reply.UUID),
+		Health:     int(rdb.Integer(rdb.Text(reply.Health), bus.MaxHealth)),
 		CreatedAt:  time.UnixMilli(rdb.Integer(rdb.Text(batch[1]), 0)),
 		Attempts:   int(rdb.Integer(rdb.Text(batch[2]), 0)) + 1,
-		Standing:   bus.Standing(values[1].(int64)),
-		Refusals:   int(values[2].(int64)),
-		Ahead:      int(min(max(values[13].(int64), 0), queue.MaxAhead)), // it may have come from elsewhere
+		Standing:   bus.Standing(reply.Standing.(int64)),
+		Refusals:   int(reply.Refusals.(int64)),
+		Ahead:      int(min(max(reply.Ahead.(int64), 0), queue.MaxAhead)), // it may have come from elsewhere
 	}
-	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(rdb.Text(values[0])))
-	if basis, ok := values[12].([]any); ok {
+	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(rdb.Text(reply.Client)))
+	if basis, ok := reply.Basis.([]any); ok {
 		d.Basis = readBasis(basis)
 	}
-	if since := values[3].(int64); since > 0 {
+	if since := reply.RefusedSince.(int64); since > 0 {
 		d.RefusedSince = time.UnixMilli(since)
 	}
-	d.Traceparents = texts(values[4])
-	if values[5] == int64(1) { // others see it when they look it up
+	d.Traceparents = texts(reply.Traceparents)
+	if reply.Adopted == int64(1) { // others see it when they look it up
 		b.migrating.Store(true)
 	}
 	d.Events = packedEvents(batch[BatchHeader:], rest)
-	timeout, maxEvents := rdb.Integer(rdb.Text(subscriber[3]), -1), rdb.Integer(rdb.Text(subscriber[4]), -1)
+	timeout, maxEvents := rdb.Integer(rdb.Text(reply.Timeout), -1), rdb.Integer(rdb.Text(reply.MaxEvents), -1)
 	if d.Attempts == 1 && timeout >= 0 && int64(len(d.Events)) < maxEvents {
 		d.DueAt = d.CreatedAt.Add(time.Duration(timeout) * time.Millisecond)
 	}

@@ -35,15 +35,21 @@ type Basis struct {
 	Gap bool
 }
 
-// readBasis reads what slices().begin in lua/lib/slices.lua shows.
-func readBasis(values []any) *Basis {
-	total, _ := values[1].(int64)
-	count, _ := values[2].(int64)
+// basisReply is what slices().begin in lua/lib/slices.lua returns for a [Basis]: from Revision on
+// the fields of the batch's state, each nil if it is not there.
+type basisReply struct {
+	Version, Total, Count, Revision, Refusals, Suspect, Test, WebhookID, Replay, Gap any
+}
+
+func readBasis(v []any) *Basis {
+	reply := basisReply{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]}
+	total, _ := reply.Total.(int64)
+	count, _ := reply.Count.(int64)
 	return &Basis{
-		Version: rdb.Text(values[0]), Total: int(total), Count: int(count), Revision: int(rdb.Integer(rdb.Text(values[3]), 0)),
-		Refusals: int(rdb.Integer(rdb.Text(values[4]), 0)), Suspect: int(rdb.Integer(rdb.Text(values[5]), 0)),
-		Test: rdb.Text(values[6]) == "1", WebhookID: rdb.Text(values[7]), Replay: bus.ReplayID(rdb.Text(values[8])),
-		Gap: rdb.Text(values[9]) == "1",
+		Version: rdb.Text(reply.Version), Total: int(total), Count: int(count), Revision: int(rdb.Integer(rdb.Text(reply.Revision), 0)),
+		Refusals: int(rdb.Integer(rdb.Text(reply.Refusals), 0)), Suspect: int(rdb.Integer(rdb.Text(reply.Suspect), 0)),
+		Test: rdb.Text(reply.Test) == "1", WebhookID: rdb.Text(reply.WebhookID), Replay: bus.ReplayID(rdb.Text(reply.Replay)),
+		Gap: rdb.Text(reply.Gap) == "1",
 	}
 }
 
@@ -167,25 +173,42 @@ func (d *Delivery) bytesLeft(r *SliceResult) string {
 	return strconv.Itoa(bytes)
 }
 
-// sliceArgs are the results of lua/lib/slices.lua, none if there is nothing to note.
+// sliceArgs are the results that lua/lib/slices.lua reads: the first two of any subscriber, the
+// others only of one with options.
+type sliceArgs struct {
+	Record     string // of the attempt; empty for none
+	Records    int    // how many are kept
+	UnusedPace int64  // ms
+	KeepTurn   bool
+	// Refusals and Suspect are empty to leave them as they are.
+	Refusals, Suspect string
+	Removed           string // see Ranges
+	Lost              int
+	Notice            string // the UID of a gap notice that reports them
+}
+
+func (a sliceArgs) list() []any {
+	return []any{a.Record, a.Records, a.UnusedPace, a.KeepTurn, a.Refusals, a.Suspect, a.Removed, a.Lost, a.Notice}
+}
+
+// sliceArgs returns none if there is nothing to note.
 func (r *DeliveryResult) sliceArgs() []any {
 	if r.Slice == nil && len(r.Attempt) == 0 {
 		return nil
 	}
-	args := []any{string(r.Attempt), r.AttemptsKept}
+	fixed := sliceArgs{Record: string(r.Attempt), Records: r.AttemptsKept}
 	if r.Slice == nil {
-		return args
+		return fixed.list()[:2]
 	}
-	refusals, suspect := "", ""
 	if f := r.Slice.Findings; f != nil {
-		refusals, suspect = fmt.Sprint(f.Refusals), fmt.Sprint(f.Suspect)
+		fixed.Refusals, fixed.Suspect = fmt.Sprint(f.Refusals), fmt.Sprint(f.Suspect)
 	}
-	args = append(args, r.Slice.UnusedPace.Milliseconds(), r.Slice.KeepTurn, refusals, suspect, r.Slice.Removed.String())
-	notice := ""
-	if r.Slice.Lost > 0 {
-		notice = string(bus.NewBatchID())
+	fixed.UnusedPace, fixed.KeepTurn = r.Slice.UnusedPace.Milliseconds(), r.Slice.KeepTurn
+	fixed.Removed, fixed.Lost = r.Slice.Removed.String(), r.Slice.Lost
+	if fixed.Lost > 0 {
+		fixed.Notice = string(bus.NewBatchID())
 	}
-	args = append(args, r.Slice.Lost, notice)
+	args := fixed.list()
 	for _, l := range r.Slice.Letters {
 		args = append(args,
 			string(l.ID), string(l.Reason), l.Status, l.Error, l.Note, l.WebhookID, l.Events.String())

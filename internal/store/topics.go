@@ -95,18 +95,20 @@ type publishArgs struct {
 	Topic, Publisher string // a token
 	ReceivedAt       int64  // ms
 	Seed             string // of the UIDs of the batches opened
-	MaxEvents        int    // by default
-	Timeout          int64  // by default, in ms
+	// MaxEvents and Timeout (ms) hold by default. They and MaxOpened are constants, which Go need not
+	// allocate anew as a value of any.
+	MaxEvents, Timeout any
 	// Key and Digest, of the idempotency key and of the request, are empty if there is none. Its TTL
 	// is in ms.
 	Key, Digest  string
 	KeyTTL       int64
 	Traceparents string // of the requests if they are traced, separated by spaces
 	// WaitUntil is when a job that waits for its turn comes up by itself at the latest (ms).
-	WaitUntil                             int64
-	MaxKeys                               int // in a slice of the idempotency keys
-	MaxOpened, MaxClientTopics, MaxTopics int
-	LaneValues                            int // the number of those that follow
+	WaitUntil                  int64
+	MaxKeys                    int // in a slice of the idempotency keys
+	MaxOpened                  any
+	MaxClientTopics, MaxTopics int
+	LaneValues                 int // the number of those that follow
 }
 
 func (a *publishArgs) appendTo(args []any) []any {

@@ -33,6 +33,8 @@ func RequireArguments[T any](t *testing.T, lua string, list func(T) []any) {
 			field.SetBool(i%2 == 0)
 		case reflect.Slice:
 			field.SetBytes([]byte(names[i]))
+		case reflect.Interface:
+			field.Set(reflect.ValueOf(names[i]))
 		case reflect.Float64:
 			field.SetFloat(float64(i))
 		default:
@@ -44,7 +46,34 @@ func RequireArguments[T any](t *testing.T, lua string, list func(T) []any) {
 	require.NotNil(t, found, "local ... = unpack(ARGV, 2, ...)")
 	assert.Equal(t, names, strings.FieldsFunc(found[1], func(r rune) bool { return strings.ContainsRune(", \n", r) }), "the script's names")
 	assert.Equal(t, strconv.Itoa(1+len(names)), found[2], "the last of them")
+	assert.NotRegexp(t, `ARGV\[\d+\]`, lua, "an argument without a name")
 	assert.Equal(t, values, list(args), "what the script is sent")
+}
+
+var nameBeside = regexp.MustCompile(`(?m)^\s.*, -- (\w+)$`)
+
+// RequireReply holds the table of values, each with its name as a comment behind it, that a script
+// returns after a text, to the fields of a struct in Go.
+func RequireReply[T any](t *testing.T, lua, after string) {
+	t.Helper()
+	_, table, found := strings.Cut(lua, after)
+	require.True(t, found, after)
+	table, _, _ = strings.Cut(table, "\n\n")
+	var names []string
+	for _, beside := range nameBeside.FindAllStringSubmatch(table, -1) {
+		names = append(names, beside[1])
+	}
+	RequireNames[T](t, names)
+}
+
+// RequireNames holds names in a script to the fields of a struct in Go.
+func RequireNames[T any](t *testing.T, names []string) {
+	t.Helper()
+	var fields []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		fields = append(fields, snakeCase(field.Name))
+	}
+	assert.Equal(t, fields, names, "the script's names")
 }
 
 func snakeCase(name string) string {

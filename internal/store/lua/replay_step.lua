@@ -40,6 +40,6 @@ if lost > 0 then
     events = lost, batches = 0, since = left_since, untl = left_since, reason = 'history',
   })
 end
-if tonumber(ARGV[4]) <= tonumber(found[5]) then return { 1, '0' } end
+if tonumber(after) <= tonumber(found[5]) then return { 1, '0' } end
 end_replay(id, 'done', '')
 return { 1, '1' }

@@ -37,11 +37,20 @@ local function waits_for_thread(entry, type, turn)
   return put_off_if_full(entry, type.name, waiting, nil, type.url, ahead_of(waiting))
 end
 
+-- What runReply of kind.go says.
 local function payload_of(job, type)
   return {
-    type.name, job.once and 'at_most_once' or 'at_least_once', job.attempts, type.attempts,
-    redis.call('GET', data_of(job)),
-    type.url, type.timeout, type.holds, type.standing, exact(job.place), job.traceparent,
+    type.name, -- type
+    job.once and 'at_most_once' or 'at_least_once', -- strategy
+    job.attempts, -- attempts
+    type.attempts, -- max_attempts
+    redis.call('GET', data_of(job)), -- data
+    type.url, -- url
+    type.timeout, -- timeout
+    type.holds, -- holds
+    type.standing, -- standing
+    exact(job.place), -- sequence
+    job.traceparent, -- traceparent
   }
 end
 

@@ -7,8 +7,9 @@
 --           acknowledged, 3 points to add to its health, 4 until when it is throttled (ms), 0 if it
 --           is not, 5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it
 --           is neither's fault, 'none' if nothing did, 6 its token when the batch was taken, 7 how
---           many of its batches may be taken ahead from now on, '' to leave that as it is, and only
---           if there is more to note 8.. see slices.lua
+--           many of its batches may be taken ahead from now on, '' to leave that as it is, 8 the
+--           bytes of the events that are left, '' if the worker has not read them all, and only if
+--           there is more to note 9.. see slices.lua
 
 local RECHECK = 250 -- ms, until an entry is looked at again that no thread may take now
 local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
@@ -88,10 +89,8 @@ local function traceparents_of(entry, bid)
   return found[1] ~= nil and found -- not nil, which would end the list that it is in
 end
 
--- Takes the batch that an entry delivers. Returns {the client's name or false, standing, refusals
--- since the last success, since when (ms), traceparents or false, 1 if the original had something
--- of it, the subscriber's five founding fields, the end of the batch's list if that is long or
--- false, the basis (see slices.lua) or false, and the list's beginning}.
+-- Takes the batch that an entry delivers. Returns what batchReply of deliveries.go says, and the
+-- beginning of the batch's list.
 function BATCH.take(entry)
   local bid, migrating = entry.arg, entry.settings[3] == '1'
   local batch, adopted = read_batch(bid, migrating)
@@ -150,9 +149,20 @@ function BATCH.take(entry)
   end
   local rest = begin_attempt(entry, token, batch, subscriber, migrating, last, current_set)
   return { -- in one table: each that Redis returns costs it as much as ten values
-    state.name or setbacks().note_name(token), state.standing, state.refusals or 0,
-    state.refused_since, traceparents_of(entry, bid), adopted and 1 or 0, subscriber[1],
-    subscriber[2], subscriber[3], subscriber[4], subscriber[5], rest, shown, state.ahead or 0,
+    state.name or setbacks().note_name(token), -- client
+    state.standing, -- standing
+    state.refusals or 0, -- refusals
+    state.refused_since, -- refused_since
+    traceparents_of(entry, bid), -- traceparents
+    adopted and 1 or 0, -- adopted
+    subscriber[1], -- callback
+    subscriber[2], -- uuid
+    subscriber[3], -- health
+    subscriber[4], -- timeout
+    subscriber[5], -- max_events
+    rest, -- rest
+    shown, -- basis
+    state.ahead or 0, -- ahead
     unpack(batch),
   }
 end

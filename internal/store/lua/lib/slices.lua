@@ -2,15 +2,10 @@
 -- time, because a body has a limit, because the subscriber took only some, or to find the one that
 -- it refuses.
 --
--- Basis     what BATCH.take returns besides: 1 the options' version, 2 the number of events in the
---           batch, 3 how many of the first may be sent, and from its state, each false if it is not
---           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id, 9 replay, 10 gap
--- Result    of BATCH.complete and BATCH.retry: 8 the record of the attempt, '' for none, 9 how many
---           records are kept; and only with options 10 pace to give back (ms), 11 '1' to keep the
---           turn, 12 refusals and 13 suspect, '' to leave them as they are, 14 which events leave
---           the batch though it stays, 15 how many events were rejected for good, 16 the UID of a
---           gap notice that tells of them, and of each dead letter: its UID, that of the batch for
---           all events that are left, reason, status, error, note, webhook_id, which events
+-- Basis     what BATCH.take returns besides: see basisReply in slices.go
+-- Result    of BATCH.complete and BATCH.retry, from 9 on: see sliceArgs in slices.go; then of each
+--           dead letter: its UID, that of the batch for all events that are left, reason, status,
+--           error, note, webhook_id, which events
 -- Events are ranges of their indexes in the batch, from 0, both ends included: '0-49 61-61'.
 
 -- These are made by a script that needs them, as those of setbacks.lua.
@@ -161,30 +156,32 @@ local function slices()
   -- for a subscription that is gone. Returns the bytes of what is left of the batch, as text, if
   -- all of it is a dead letter now.
   function self.settle(entry, header, state)
-    local result, bid, token = entry.result, entry.arg, header[1]
+    local record, records, unused_pace, _, refusals, suspect, removed, lost, notice =
+      unpack(entry.result, 9, 17)
+    local bid, token = entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
     if is_former(state, bid) then kept = false end
-    if kept and result[9] ~= '' then note_attempt(token, result[9], result[10]) end
-    if not result[11] then return nil end
-    if kept and result[11] ~= '0' and state.paced_until then
-      redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[11])
+    if kept and record ~= '' then note_attempt(token, record, records) end
+    if not unused_pace then return nil end
+    if kept and unused_pace ~= '0' and state.paced_until then
+      redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. unused_pace)
     end
     local whole
     if kept then whole = extract_letters(entry, header) end
-    if kept and result[16] ~= '0' then
-      gaps().note(token, entry.now, result[17], {
-        events = tonumber(result[16]), batches = 1, since = tonumber(header[2]) or 0,
+    if kept and lost ~= '0' then
+      gaps().note(token, entry.now, notice, {
+        events = tonumber(lost), batches = 1, since = tonumber(header[2]) or 0,
         untl = tonumber(header[2]) or 0, reason = 'rejected',
       })
     end
-    if result[15] ~= '' then
-      local removed, bytes = remove_events(bid, header, result[15])
-      change_gauge(event_gauge_key(), token, -removed)
+    if removed ~= '' then
+      local events, bytes = remove_events(bid, header, removed)
+      change_gauge(event_gauge_key(), token, -events)
       change_gauge(bytes_gauge_key(), token, exact(-bytes))
       redis.call('HINCRBY', batch_state_key(bid), 'revision', 1)
       redis.call('HDEL', batch_state_key(bid), 'webhook_id')
     end
-    change_state(bid, result[13], result[14])
+    change_state(bid, refusals, suspect)
     if whole then return letters().bury(bid, token, entry.now, whole) end
     return nil
   end
