@@ -110,6 +110,22 @@ func (kind) Settings(context.Context) []any { return []any{strconv.FormatUint(ra
 // Discarded is part of [queue.Kind].
 func (kind) Discarded([]any) any { return nil }
 
+// moveResult is what a move adds to a result, under the same names in lua/lib/kind.lua.
+type moveResult struct {
+	Version     any // of the metadata that was evaluated; "" for any
+	Edition     string
+	State       string // the new one
+	Why         []byte // JSON
+	RunsOn      bool
+	Steps       int    // moves that the run has made
+	Publication string // see tell in lua/lib/labels.lua
+	Status      any    // by which a webhook was acknowledged; "" if the label has moved for another reason
+}
+
+func (r moveResult) list() []any {
+	return []any{r.Version, r.Edition, r.State, r.Why, r.RunsOn, r.Steps, r.Publication, r.Status}
+}
+
 // Result is part of [queue.Kind]: it is what RESULTS of lua/lib/kind.lua take.
 func (kind) Result(payload queue.Payload, detail any) []any {
 	visit := payload.(*Visit)
@@ -135,7 +151,10 @@ func (kind) Result(payload queue.Payload, detail any) []any {
 		if err != nil { // it has values of JSON only
 			why = []byte("{}")
 		}
-		return append(values, version, visit.definitions, string(r.To), why, r.RunsOn, r.Steps, publication(r.In), status)
+		return append(values, moveResult{
+			Version: version, Edition: visit.definitions, State: string(r.To), Why: why, RunsOn: r.RunsOn, Steps: r.Steps,
+			Publication: publication(r.In), Status: status,
+		}.list()...)
 	case Failed:
 		return append(values, r.Error, r.Failures)
 	case Attempted, Errored:

@@ -29,20 +29,18 @@ end
 -- whose first values are the name of the function, what the label was taken by, and the standing of
 -- its state. They return a trigger if a worker has to look at the label again at once.
 local RESULTS = {
-  -- 4 the version of the metadata that was evaluated, '' for any; 5 the edition of the
-  -- definitions, 6 the new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves
-  -- the run has made, 10 how the move is published (see tell), 11 the status by which a webhook
-  -- was acknowledged, '' if the label has moved for another reason
+  -- See moveResult in kind.go.
   moved = function(label, entry, result)
-    if (result[4] ~= '' and result[4] ~= label.version) or not definitions_are(result[5]) then
-      return put_off_move(label, result[11])
+    local version, edition, state, why, runs_on, steps, publication, status = unpack(result, 4, 11)
+    if (version ~= '' and version ~= label.version) or not definitions_are(edition) then
+      return put_off_move(label, status)
     end
-    if is_closing(label.machine, result[6]) then
-      return put_off_move(label, result[11], entry.now + CLOSING)
+    if is_closing(label.machine, state) then
+      return put_off_move(label, status, entry.now + CLOSING)
     end
-    move(label, entry.now, result[6], result[7], result[10])
-    if result[8] ~= '1' then return nil end
-    redis.call('HSET', label_key(label.machine, label.name), 'steps', result[9])
+    move(label, entry.now, state, why, publication)
+    if runs_on ~= '1' then return nil end
+    redis.call('HSET', label_key(label.machine, label.name), 'steps', steps)
     local traceparent = label.values[TRACEPARENT]
     if traceparent then
       redis.call('HSET', label_key(label.machine, label.name), 'traceparent', traceparent)
