@@ -9,7 +9,8 @@ import (
 
 // ComposeScript returns the source of a script: its entry, and what the entry needs of a library.
 // Redis makes each function of a script anew at every run, which costs about as much as a cheap
-// command; so what a run cannot reach is left out.
+// command; so what a run cannot reach is left out. It goes by function: the files that a publish
+// needs something of have 53 functions, where it makes 30 (see TestHotScriptsMakeFewFunctions).
 //
 // A library only defines. Every definition begins at the left margin, and what else is of it is
 // indented, but for its last line: local function f, local X, Y = …, function T.f, or T.x = …. The
