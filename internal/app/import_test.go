@@ -57,14 +57,14 @@ var plan = []room{
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
 	{"web", "bus overview machines/condition machines machines/definition signature wire queue account store inspect outbound telemetry jobs ingest machines/engine activity"},
-	{"web/webtest", "bus overview rdb store inspect outbound telemetry jobs overview/samples ingest machines/engine store/storetest web"},
+	{"web/webtest", "bus overview rdb store outbound telemetry jobs overview/samples ingest machines/engine store/storetest web"},
 	{"client", ""}, // other programs import it
 	{"console", "bus overview format rdb layout activity console/static web client"},
 	{"console/consoletest", "bus overview signature wire rdb layout outbound store/storetest machines/machinestest web web/webtest console"},
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "bus overview format client terminal"},
-	{"app", "bus clock overview machines machines/definition signature rdb queue account store inspect outbound telemetry jobs overview/samples ingest machines/engine delivery maintenance worker web console"},
+	{"app", "bus clock overview machines machines/definition signature rdb queue account store outbound telemetry jobs overview/samples ingest machines/engine delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
