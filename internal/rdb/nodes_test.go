@@ -2,6 +2,7 @@ package rdb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -262,8 +263,10 @@ func requireBlocked(t *testing.T, node *rdbtest.Node) {
 type transfers struct {
 	p                              *rdb.Partition
 	acknowledged, refused, unknown atomic.Int64
-	cancel                         context.CancelFunc
-	running                        sync.WaitGroup
+	// unconfirmed has run, and its replica was not there or, on a busy host, late.
+	unconfirmed atomic.Int64
+	cancel      context.CancelFunc
+	running     sync.WaitGroup
 }
 
 const accounts = 500
@@ -275,7 +278,9 @@ return {1}`)
 func startTransfers(t *testing.T, p *rdb.Partition) *transfers {
 	l := &transfers{p: p}
 	for i := range accounts {
-		require.True(t, p.Change(t.Context(), transfer, i).Changed)
+		if err := p.Change(t.Context(), transfer, i).Err; err != nil {
+			require.ErrorIs(t, err, rdb.ErrUnconfirmed)
+		}
 	}
 	l.acknowledged.Store(accounts)
 	l.start(t)
@@ -292,6 +297,8 @@ func (l *transfers) start(t *testing.T) {
 				switch {
 				case err == nil:
 					l.acknowledged.Add(1)
+				case errors.Is(err, rdb.ErrUnconfirmed):
+					l.unconfirmed.Add(1)
 				case rdb.HasCode(err, "ASK") || rdb.HasCode(err, "MOVED") || rdb.HasCode(err, "CLOSED"):
 					l.refused.Add(1)
 				default:
@@ -318,7 +325,7 @@ func (l *transfers) stop(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, total, sum, "no script ran halfway")
 	assert.GreaterOrEqual(t, total, l.acknowledged.Load(), "nothing that was answered is lost")
-	assert.LessOrEqual(t, total, l.acknowledged.Load()+l.unknown.Load(), "nothing that was refused has run")
+	assert.LessOrEqual(t, total, l.acknowledged.Load()+l.unconfirmed.Load()+l.unknown.Load(), "nothing that was refused has run")
 }
 
 func TestFailoversOfACluster(t *testing.T) {
@@ -348,7 +355,7 @@ func TestFailoversOfACluster(t *testing.T) {
 	load.stop(t)
 	other.stop(t)
 	assert.Zero(t, other.refused.Load()+other.unknown.Load(), "what is on other nodes is not concerned")
-	assert.NotContains(t, log.String(), "partition=1/3")
+	assert.NotRegexp(t, `redis unavailable.*partition=1/3`, log.String())
 	assert.Regexp(t, `redis unavailable, retrying.*partition=0/3`, log.String())
 
 	require.NoError(t, p.LPush(ctx, p.Namespace()+"list", "element").Err())
