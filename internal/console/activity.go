@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/activity"
 )
 
-// activityPage is what the page of the activity shows.
+// activityPage is the data of the activity page.
 type activityPage struct {
 	Changes Panel[[]change]
 	// Sessions are all logins.
@@ -16,7 +16,7 @@ type activityPage struct {
 	Now      time.Time
 }
 
-// change is what somebody has changed.
+// change is a recorded change with its time.
 type change struct {
 	activity.Change
 	At time.Time

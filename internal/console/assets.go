@@ -52,7 +52,7 @@ func (a *assets) path(name string) string {
 	return ""
 }
 
-// contentTypes do not depend on what the host knows of types.
+// contentTypes keeps the types independent of the host's MIME table.
 var contentTypes = map[string]string{
 	"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml",
 	"png": "image/png", "ico": "image/x-icon",
@@ -67,6 +67,6 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	r.Header.Del("Range") // the places of its parts would not be those of the compressed file
+	r.Header.Del("Range") // a range counts bytes of the text, not of the compressed file
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(a.texts[name]))
 }

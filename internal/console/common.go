@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// common is the part of a page that everybody sees alike.
+// common is the part of a page that is the same for every visitor.
 type common struct {
-	// data is what the page's Load got; nobody may change it.
+	// data is the result of the page's Load; it must not be changed.
 	data any
 	html []byte
 }
 
-// commonMark stands in a page for its common part, until that is written. What is shown cannot have
-// it: templates escape it.
+// commonMark stands in a page for its common part, until that is written. Shown data cannot contain
+// it, because templates escape it.
 const commonMark = "<!-- common -->"
 
 // Common is where a page has its common part.
@@ -42,19 +42,19 @@ type commonOf struct {
 	root        bool
 }
 
-// sampleID tells samples apart: while Redis is away, the time is that of the last one.
+// sampleID identifies a sample. While Redis is away, samples keep the time of the last good one.
 type sampleID struct {
 	at    time.Time
 	redis string
 }
 
-// What is kept: a query may have so many bytes, and all parts together.
+// Limits of the cache: the bytes of a query, and of all parts together.
 const (
 	maxCommonQuery = 300
 	maxCommons     = 2 << 20
 )
 
-// find returns the part of a sample. Those of the one before are dropped.
+// find returns the part of a sample. Parts of an earlier sample are dropped.
 func (c *commons) find(sample sampleID, of commonOf) (common, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

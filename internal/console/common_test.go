@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// commonPages are those of which a part is made once for all.
+// commonPages are the pages with a common part.
 var commonPages = []string{"", "subscribers", "topics", "subscribers?q=shop&sort=-queued"}
 
 func TestWhatIsOfOnePersonIsShownToNobodyElse(t *testing.T) {
@@ -28,7 +28,7 @@ func TestWhatIsOfOnePersonIsShownToNobodyElse(t *testing.T) {
 	require.NotContains(t, alice.Send("", nil, "X-Refresh", "1").Body.String(), message, "another tab leaves it to the next page")
 	for i, path := range commonPages {
 		pages := map[*consoletest.Browser]string{}
-		for _, b := range []*consoletest.Browser{alice, bob, root, alice} { // the last has what is kept
+		for _, b := range []*consoletest.Browser{alice, bob, root, alice} { // the last from the cache
 			w := b.Send(path, nil)
 			require.Equal(t, 200, w.Code)
 			pages[b] = w.Body.String()

@@ -28,7 +28,7 @@ func (s *server) cookieName(name string) string {
 	return name
 }
 
-// messageCookie carries what was done to the next page.
+// messageCookie carries a form's message to the next page.
 const messageCookie = "routemaster_message"
 
 func (s *server) keepMessage(w http.ResponseWriter, message string) {
@@ -37,7 +37,7 @@ func (s *server) keepMessage(w http.ResponseWriter, message string) {
 	}
 }
 
-// takeMessage is what the form before this page has done; empty if there was none.
+// takeMessage returns the message of the form before this page; empty if there was none.
 func (s *server) takeMessage(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(s.cookieName(messageCookie))
 	if err != nil {

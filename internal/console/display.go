@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Display is how somebody wants to see the console. Each field is one of [Choices].
+// Display holds a visitor's display preferences. Each field is one of [Choices].
 type Display struct{ Theme, Refresh, Zone, Keys string }
 
 // Choices are what may be chosen for a field of [Display], by the field's name in forms. The first
@@ -21,8 +21,8 @@ var Choices = map[string][]string{
 // displayCookie has a query string with the fields of [Display].
 const displayCookie = "routemaster_display"
 
-// DisplayOf reads what is chosen: of the query string values that are not among the choices count
-// as the default.
+// DisplayOf reads preferences from a query string. Values that are not among the choices count as
+// the default.
 func DisplayOf(values url.Values) Display {
 	choose := func(name string) string {
 		if value := values.Get(name); slices.Contains(Choices[name], value) {
@@ -33,7 +33,7 @@ func DisplayOf(values url.Values) Display {
 	return Display{choose("theme"), choose("refresh"), choose("zone"), choose("keys")}
 }
 
-// ReadDisplay is what was chosen in the browser that a request is from.
+// ReadDisplay returns the preferences stored in the browser that sent a request.
 func ReadDisplay(r *http.Request) Display {
 	cookie, err := r.Cookie(displayCookie)
 	if err != nil {

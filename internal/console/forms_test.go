@@ -31,8 +31,7 @@ func all(d *consoletest.Desk) map[string]*consoletest.Browser {
 	return by
 }
 
-// wrongWith is what a page says is wrong with fields of its form, and by the empty name with all of
-// it.
+// wrongWith returns a page's error messages by field; the empty name is the whole form.
 func wrongWith(body string) map[string]string {
 	wrong := map[string]string{}
 	for _, found := range regexp.MustCompile(`id="(?:field-([^"]*)-error|problem)">([^<]*)<`).FindAllStringSubmatch(body, -1) {
@@ -188,8 +187,8 @@ func TestStaleSettingsShowBothVersions(t *testing.T) {
 	assert.Contains(t, d.Do(shop, "GET", "/subscriber", "").Body, `"max":200`)
 }
 
-// TestADeletionCancelsNoMoreJobsThanItSaid has jobs enqueued while somebody reads what would be
-// cancelled: two jobs of the scene have not ended.
+// TestADeletionCancelsNoMoreJobsThanItSaid enqueues jobs while a visitor reads how many would be
+// cancelled. Two jobs of the scene have not ended.
 func TestADeletionCancelsNoMoreJobsThanItSaid(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	b := d.As(shop)

@@ -59,8 +59,8 @@ func TestARefreshSaysWhatItCouldNotRead(t *testing.T) {
 	assert.True(t, said)
 }
 
-// TestOnlyATokenIsAskedAbout has the API break off where it says who calls. A token may have been
-// revoked since the login; the session of root says enough.
+// TestOnlyATokenIsAskedAbout breaks GET /whoami. A token may have been revoked since the login, so
+// its session needs the call; a session of root does not.
 func TestOnlyATokenIsAskedAbout(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	root, client := d.As(webtest.RootKey), d.As(shop)

@@ -21,7 +21,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TestEveryPage requires of every page, for everybody and in every state, what no page may lack.
+// TestEveryPage checks every page for every audience, in every state.
 func TestEveryPage(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "what each page must have and lack is the same wherever the bus is")
 	for name, c := range map[string]struct {
@@ -58,8 +58,8 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// TestAnIDStandsOnceOnThePageOfAQueue has a job of housekeeping be queued twice, as it is on a
-// cluster, once in each partition.
+// TestAnIDStandsOnceOnThePageOfAQueue queues a housekeeping job twice: on a cluster each partition
+// queues one.
 func TestAnIDStandsOnceOnThePageOfAQueue(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "it has one list for both")
 	d := consoletest.Full(t, rdbtest.Embedded(t))
@@ -73,8 +73,8 @@ func TestAnIDStandsOnceOnThePageOfAQueue(t *testing.T) {
 
 var anyTime = regexp.MustCompile(`<time[^>]*>[^<]*</time>`)
 
-// live returns what live.js takes from a page: its elements with data-live by their id, and what it
-// takes from the head. Times are left out: some are later each time a page is made.
+// live returns the parts of a page that live.js takes: its elements with data-live by their id, and
+// those it takes from the head. Times are left out: some are later each time a page is made.
 func live(t *testing.T, text string) map[string]string {
 	t.Helper()
 	document := parse(t, text)
@@ -152,7 +152,7 @@ func TestEveryPageIsThereWhileRedisIsAway(t *testing.T) {
 				assert.Equal(t, http.StatusForbidden, w.Code, "/%s as %s", p.Path, who)
 			case p.Load == nil:
 				assert.Equal(t, http.StatusOK, w.Code, "/%s as %s", p.Path, who)
-			default: // what only the bus has is not there
+			default: // pages that need the bus answer 503
 				assert.Contains(t, []int{http.StatusOK, http.StatusServiceUnavailable}, w.Code, "/%s as %s", p.Path, who)
 			}
 			requireClean(t, p.Path+" as "+who, w.Body.String(), strings.Count(p.Path, "/"))
@@ -161,8 +161,8 @@ func TestEveryPageIsThereWhileRedisIsAway(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, d.Browser().Send("login", map[string][]string{"secret": {shop}}).Code)
 }
 
-// requireClean fails the test if a page has what its policy forbids or nobody should see. Depth is
-// how many slashes its path has.
+// requireClean fails the test if a page contains anything that its policy forbids or that must stay
+// secret. Depth is the number of slashes in its path.
 func requireClean(t *testing.T, what, text string, depth int) {
 	t.Helper()
 	for _, never := range []string{webtest.RootKey, webtest.Alice, "--1", consoletest.UUID, consoletest.Hostile, "%!", "0000 UTC"} {
@@ -283,7 +283,7 @@ func TestProblemsLeadToWhatTheyAreAbout(t *testing.T) {
 	}
 }
 
-// TestFiguresAreNotAnnounced has the figures change, and then what is wrong.
+// TestFiguresAreNotAnnounced changes the figures first, and then the problems.
 func TestFiguresAreNotAnnounced(t *testing.T) {
 	d := consoletest.New(t, rdbtest.Embedded(t), consoletest.Showing(consoletest.Trouble()))
 	root := d.As(webtest.RootKey)
@@ -297,7 +297,7 @@ func TestFiguresAreNotAnnounced(t *testing.T) {
 	assert.Equal(t, "Nothing is wrong.", announced(t, root.Send("", nil).Body.String()))
 }
 
-// announced is what a page has in regions of role status that a refresh changes.
+// announced returns the text of a page's status regions that a refresh changes.
 func announced(t *testing.T, text string) (all string) {
 	t.Helper()
 	document := parse(t, text)

@@ -17,7 +17,7 @@ type inProcess struct {
 	api http.Handler
 	of  *http.Request
 	id  string
-	// person is who is logged in, by the name given then.
+	// person is the name given at the login.
 	person string
 }
 

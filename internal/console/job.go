@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/console/view"
 )
 
-// jobPage is what the page of a job shows.
+// jobPage is the data of a job's page.
 type jobPage struct {
 	jobs.Job
 	// Text is the data, with the digits that it has.
@@ -35,7 +35,7 @@ func loadJob(v *Visit) (any, error) {
 	return jobPage{job, view.Indent(job.Data), Part(jobs.New(v.Bus).Attempts(v.Context(), job.Type, job.ID))}, nil
 }
 
-// findPage is what the page that finds a job by its id shows.
+// findPage is the data of the page that finds a job by its id.
 type findPage struct {
 	ID string
 	// Found is the job that has the ID, if one was looked for.
@@ -98,10 +98,10 @@ var replayJob = Question{
 	},
 }
 
-// enqueuePage is what the page that enqueues a job shows.
+// enqueuePage is the data of the page that enqueues a job.
 type enqueuePage struct {
 	view.Form
-	// Type is the name of the job type, ID that of the job: a form that is sent twice enqueues one.
+	// Type is the job type's name, ID the job's: a form that is sent twice enqueues one job.
 	Type, ID string
 	Command  string
 }

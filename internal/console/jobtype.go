@@ -11,22 +11,22 @@ import (
 	"routemaster/internal/format"
 )
 
-// typePage is what the page of a job type shows.
+// typePage is the data of a job type's page.
 type typePage struct {
 	Name string
 	// Row is nil if the figures do not have the type, or not yet.
 	Row *view.JobType
-	// Mine is whether who looks may change the type.
+	// Mine reports whether the visitor may change the type.
 	Mine bool
-	// Type is what the bus has of it, and Jobs are some of its jobs.
+	// Type is the type as the bus reports it, Jobs are some of its jobs.
 	Type Panel[jobs.TypeInfo]
 	Jobs Panel[jobs.Page]
-	// Statuses are what may be chosen; Status is what was. Empty is all that have not ended.
+	// Statuses are the choices, Status is the chosen one. Empty selects all jobs that have not ended.
 	Statuses []string
 	Status   string
 }
 
-// openStatuses are those of jobs that have not ended, endedStatuses those of the others.
+// openStatuses are the statuses of jobs that have not ended, endedStatuses the rest.
 var (
 	openStatuses  = []string{"queued", "in-progress"}
 	endedStatuses = []string{"succeeded", "failed", "expired", "cancelled"}

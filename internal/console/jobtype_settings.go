@@ -10,15 +10,15 @@ import (
 	"routemaster/internal/format"
 )
 
-// typeSettings is what the page of a job type's settings shows.
+// typeSettings is the data of the page of a job type's settings.
 type typeSettings struct {
 	view.Settings
-	// Type is the name of the job type, Owner that of the client that made it.
+	// Type is the job type's name, Owner the name of the client that made it.
 	Type, Owner string
 	Command     string
 }
 
-// readSettings makes the form from what is so now.
+// readSettings makes the form from the current settings.
 func readSettings(v *Visit) (p typeSettings, err error) {
 	t, err := jobs.New(v.Bus).Type(v.Context(), v.Path("type"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/console/view"
 )
 
-// labelPage is what the page of a label shows.
+// labelPage is the data of a label's page.
 type labelPage struct {
 	machines.Status
 	Machine, Name string
@@ -82,8 +82,8 @@ func (p labelPage) TriggerWhat(t machines.Trigger) string {
 	return t.Type
 }
 
-// MoveNumber tells a move, of which the list has the latest first, from all others of the label: a
-// refresh knows its row by it.
+// MoveNumber numbers the moves of a label from the oldest on, so that a refresh recognizes their
+// rows. The list has the latest first.
 func (p labelPage) MoveNumber(i int) int64 { return p.History.Value.Count - int64(i) }
 
 // MoveWhy is why a label has moved, in words.
@@ -101,11 +101,11 @@ func (p labelPage) MoveWhy(m machines.Move) string {
 
 // labelAction is a question about a label.
 type labelAction struct {
-	// path is below the page of the label; calls is the route of the API below that of the label.
+	// path is relative to the label's page, calls to the label's route of the API.
 	path, calls, verb, effect string
-	// do says what was done.
+	// do returns the message to show.
 	do func(m *machines.Machine, v *Visit, label string) (string, error)
-	// typed is whether the name has to be typed; back is the page to go to afterwards.
+	// typed requires typing the label's name; back is the page to go to afterwards.
 	typed bool
 	back  string
 }

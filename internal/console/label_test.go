@@ -13,8 +13,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// fixed is what a refresh leaves as it is of a page: all but what has data-live. The actions are
-// left out too: they stay, because no button may move under the pointer.
+// fixed returns the parts of a page that a refresh leaves alone: everything without data-live. It
+// leaves out the actions too: they stay, because no button may move under the pointer.
 func fixed(t *testing.T, text string) string {
 	t.Helper()
 	document := parse(t, text)

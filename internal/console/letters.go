@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/format"
 )
 
-// The pages of what a subscriber has not acknowledged.
+// The pages of dead letters and of batches that are not acknowledged.
 const (
 	lettersPath = subscriberPath + "/dead-letters"
 	letterPath  = lettersPath + "/{letter}"
@@ -27,7 +27,7 @@ const (
 // reasons are why the bus gives up on events.
 var reasons = []string{"attempts", "age", "refused", "rejected", "removed"}
 
-// lettersPage is what the page of dead letters shows.
+// lettersPage is the data of the page of dead letters.
 type lettersPage struct {
 	holder
 	Reasons []string
@@ -43,7 +43,7 @@ type chosen struct {
 	// TokenID stands for the token of the subscriber, for root.
 	TokenID string
 	Reason  string
-	// Status is as it was typed: that of the last answer, or "none".
+	// Status is as it was typed: a status code of the last answer, or "none".
 	Status string
 	// Since is as it was typed: see [readTime]. Before is just after the newest letter died that was
 	// there when the first page was made, in ms since the Unix epoch; 1 if there was none.
@@ -113,14 +113,14 @@ func loadLetters(v *Visit) (any, error) {
 	return p, err
 }
 
-// eventsPage is what the page of a dead letter shows, or that of a batch.
+// eventsPage is the data of a dead letter's or a batch's page.
 type eventsPage struct {
 	holder
 	Letter subscriber.LetterEvents
 	Batch  subscriber.BatchEvents
 	// Events are the events as they are delivered, as text, so that no number loses digits.
 	Events []string
-	// From is the index of the first event, Next that of the first of the next page, or 0.
+	// From is the index of the first event, Next the first index of the next page, or 0.
 	From, Next int
 }
 
@@ -189,7 +189,7 @@ func askRedeliver(v *Visit, h holder) (view.Confirm, error) {
 	return c, err
 }
 
-// paceOf says how fast what is queued is sent.
+// paceOf says how fast queued events are sent.
 func paceOf(h holder) string {
 	switch i := h.Info; {
 	case i.MaxEventsPerMinute > 0:

@@ -62,7 +62,7 @@ func TestDeadLetters(t *testing.T) {
 	_, body := b.Submit(list+"/redeliver?reason=refused&status=422", "amount", "100")
 	assert.Contains(t, body, "Redelivered 100 dead letters with 100 events. About 20 are left.")
 
-	// What dies after the page was opened stays.
+	// A letter that dies after the page was opened stays.
 	opened := b.Send(list+"/discard", nil).Body.String()
 	assert.Contains(t, opened, "Discard 21 dead letters of shop")
 	assert.Contains(t, opened, "shop loses 21 events for good.")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Link leads from a page to another: both are paths of pages, and names fill in that of the second.
-// It is relative, so that it holds behind a proxy which puts the console anywhere.
+// Link returns a relative link between two pages, given by their paths, and fills names into the
+// second. Being relative, it works behind a proxy that serves the console under any path.
 func Link(from, to string, names ...string) (string, error) {
 	var filled strings.Builder
 	rest := to

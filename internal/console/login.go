@@ -24,7 +24,7 @@ const (
 	maxPerson = 64
 )
 
-// loginPage is where somebody logs in.
+// loginPage is the login page.
 var loginPage = Page{Path: "login", Template: loginView}
 
 func (s *server) getLogin(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,8 @@ func (s *server) askForLogin(w http.ResponseWriter, v *Visit, p Page) {
 	s.show(w, http.StatusUnauthorized, loginView, f)
 }
 
-// postLogin checks first: who guesses is slowed, and never keeps out who knows a secret.
+// postLogin checks the secret first: only wrong guesses are slowed down, so guessing cannot lock
+// out a visitor with a valid secret.
 func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 	release, ok := s.readForm(w, r, loginPage, maxLogin)
 	if !ok {
@@ -73,8 +74,8 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// postCode logs in with a code, which a script of the login page has sent. Somebody else may have
-// made the link that the code is from, so the next page says who one is.
+// postCode logs in with a code that a script of the login page has sent. Another person may have
+// made the code's link, so the next page shows the login's name.
 func (s *server) postCode(w http.ResponseWriter, r *http.Request, code string) {
 	made, err := s.Sessions.TakeCode(r.Context(), code)
 	var who caller
@@ -108,7 +109,7 @@ func (s *server) isWhole(w http.ResponseWriter, r *http.Request, who caller, sec
 	return isStatus(err, http.StatusUnauthorized)
 }
 
-// slowDown has a wrong login wait, and returns what it is refused with.
+// slowDown delays a wrong login, and returns its refusal.
 func (s *server) slowDown(w http.ResponseWriter, r *http.Request) error {
 	s.failed.add(s.Log, s.Now())
 	if s.Guesses.Wait(r.Context(), r.RemoteAddr) != nil {
@@ -119,7 +120,7 @@ func (s *server) slowDown(w http.ResponseWriter, r *http.Request) error {
 	return Refuse(http.StatusUnauthorized, "/secret", "this is neither a token of a client nor the root key")
 }
 
-// begin begins the session of who has logged in, in place of the one that the browser has.
+// begin begins the session of a caller, in place of the browser's current one.
 func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made Session) {
 	made.Client, made.Person, made.From = who.Client, personOf(made.Person), sourceOf(r)
 	if who.Root {

@@ -10,16 +10,16 @@ import (
 	"routemaster/internal/overview"
 )
 
-// machinePage is what the page of a state machine shows.
+// machinePage is the data of a state machine's page.
 type machinePage struct {
 	Name string
 	// Row is nil if the figures do not have the machine, or not yet.
 	Row *overview.Machine
-	// Info is what the bus has of it, Graph is an SVG, Labels are some of the labels.
+	// Info is the bus's description, Graph is an SVG, Labels are some of the labels.
 	Info   Panel[machines.Info]
 	Graph  Panel[template.HTML]
 	Labels Panel[[]machines.Listed]
-	// Clients are those that it is for, none if it is for all.
+	// Clients may use the machine; it is open to all if there are none.
 	Clients []string
 	// States are in the order of the definition, with the number of labels in each.
 	States []state
@@ -51,7 +51,7 @@ func loadMachine(v *Visit) (any, error) {
 	}
 	p.States, p.Clients = states(info), clients(info)
 	svg, err := m.Graph(v.Context(), "svg")
-	p.Graph = Part(template.HTML(svg), err) // the bus has escaped what is in it
+	p.Graph = Part(template.HTML(svg), err) // the bus has escaped its text
 	filter := machines.Filter{State: p.State, Errored: p.Errored}
 	labels, more, err := view.First(view.PageSize, m.Labels(v.Context(), filter, v.Query("after")))
 	p.Labels = Part(labels, err)
@@ -68,7 +68,7 @@ func clients(info machines.Info) []string {
 	return definition.Clients
 }
 
-// states are those of a machine in the order of its definition, a gate or an action each.
+// states returns a machine's states, gates and actions, in the order of its definition.
 func states(info machines.Info) (all []state) {
 	var definition struct {
 		States []struct{ Gate, Action string }

@@ -9,10 +9,10 @@ import (
 	"routemaster/internal/console/view"
 )
 
-// metadataPage is what the pages show that make a label, or change the metadata of one.
+// metadataPage is the data of the pages that make a label or change its metadata.
 type metadataPage struct {
 	view.Form
-	// Machine is the name of the state machine; Label is that of the label, empty if it is made.
+	// Machine is the state machine's name; Label is the label's, empty for a new one.
 	Machine, Label string
 	// State is the one that the label is in.
 	State   string

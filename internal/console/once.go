@@ -24,7 +24,7 @@ type once struct {
 	err    error
 }
 
-// once does what the form with a nonce asks for, once for all web processes: see [Visit.Once].
+// once submits the form with a nonce once for all web processes: see [Visit.Once].
 func (s *server) once(v *Visit, nonce string, do func(context.Context) (Answer, error)) (Answer, error) {
 	o, first := s.onces.find(v.Session+nonce, s.Now())
 	if !first {
@@ -44,8 +44,8 @@ func (s *server) once(v *Visit, nonce string, do func(context.Context) (Answer, 
 	return o.answer, o.err
 }
 
-// find finds a form that was sent a moment ago, or notes that it is sent for the first time. Those
-// that were sent before are forgotten.
+// find finds a form that was sent a moment ago, or notes its first submission. It forgets older
+// ones.
 func (s *onces) find(key string, now time.Time) (o *once, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

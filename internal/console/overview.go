@@ -15,7 +15,7 @@ const (
 	largestClients   = 6
 )
 
-// overviewPage is what the overview shows besides the figures.
+// overviewPage is the data of the overview, besides the figures.
 type overviewPage struct {
 	Problems []overview.Problem
 	// More is how many problems there are besides.
@@ -25,7 +25,7 @@ type overviewPage struct {
 	Subscribers view.Table[view.SubscriberRow]
 	Topics      view.Table[view.TopicRow]
 	Clients     view.Table[view.ClientRow]
-	// Versions are those of the processes, if they differ.
+	// Versions are the versions of the processes, if they differ.
 	Versions []string
 }
 
@@ -85,7 +85,7 @@ func loadTopics(v *Visit) (any, error) {
 	return listPage[overview.Topic, view.TopicRow]{l, view.TopicRows(v.Tracks, l.Rows)}, nil
 }
 
-// versions are those of the processes, if there are several.
+// versions returns the versions of the processes, if there are several.
 func versions(all []overview.Process) (some []string) {
 	seen := url.Values{}
 	for _, p := range all {

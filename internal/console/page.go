@@ -8,7 +8,7 @@ import (
 	"routemaster/client"
 )
 
-// Audience is who may see a page.
+// Audience selects the visitors that may see a page.
 type Audience int
 
 // The audiences. Members are clients and root.
@@ -20,8 +20,8 @@ const (
 
 // Page is a page of the console, with or without a form.
 type Page struct {
-	// Path is where it is, from the console on, with names in braces: "topics/{topic}". That of the
-	// overview is empty.
+	// Path is relative to the console, with names in braces: "topics/{topic}". It is empty for the
+	// overview.
 	Path string
 	// Template is the file in templates that shows it, without ".html". It defines "title" and
 	// "main".
@@ -30,22 +30,22 @@ type Page struct {
 	// in, by the part's name; the first part, the bus itself, has none.
 	Nav, Group string
 	For        Audience
-	// Common is whether the template defines "common" too: a part that everybody sees alike, but that
-	// root may see other links. Then Load must go by the figures and the query alone: it is called
-	// once a sample, with a visit that says of the visitor no more than whether it is root, and what
-	// it gets is for all who look. "main" shows the part as .Common.
+	// Common is set if the template also defines "common", a part that is the same for every visitor,
+	// except that root may see other links. Load may then use only the figures and the query: it is
+	// called once a sample, with a visit that tells only whether the visitor is root, and its result
+	// is shared. "main" shows the part as .Common.
 	Common bool
-	// Load gets what the template shows as .Data; nil if there is nothing to get. A [client.Error]
-	// is shown as the bus puts it.
+	// Load returns the template's .Data; it is nil if there is none. A [client.Error] is shown in the
+	// bus's words.
 	Load func(*Visit) (any, error)
-	// Submit does what the page's form asks for when it is posted to the page's path. If the bus
-	// refuses that, the page is shown again, with what it said as .Problem. It is nil if there is no
-	// form.
+	// Submit handles a form posted to the page's path. If the bus refuses the request, the page is
+	// shown again with the error as .Problem. It is nil if there is no form.
 	Submit func(*Visit) (Answer, error)
 	// Calls is the route of the API that Submit calls, such as "DELETE /topics/{topic}". It is empty
 	// if the form changes nothing but the console.
 	Calls string
-	// Personal is set if the form changes only what its sender sees: then who only looks may send it.
+	// Personal is set if the form changes only the sender's own view, so that a look-only visitor may
+	// send it.
 	Personal bool
 }
 
@@ -57,26 +57,26 @@ func (p Page) Within(other Page) bool {
 	return p.Path == other.Path || other.Path != "" && strings.HasPrefix(p.Path, other.Path+"/")
 }
 
-// Answer is what is shown after a form has been submitted.
+// Answer is the response to a submitted form.
 type Answer struct {
 	// To is the path of the page to go to, whose names are filled in.
 	To    string
 	Names []string
 	// Query is added to the path, with its question mark; empty if there is none.
 	Query string
-	// Message says there what was done.
+	// Message is the message shown there.
 	Message string
-	// Show, unless nil, is shown by the form's own template, in place of what Load gets, and nowhere
-	// else: what is to be seen once.
+	// Show, unless nil, is the data for the form's own template, in place of Load's. It is for data
+	// that is shown only once.
 	Show any
 }
 
-// SeeOther goes to a page, and says there what was done. Names fill in the path.
+// SeeOther redirects to a page, which shows the message. Names fill in the path.
 func SeeOther(message, to string, names ...string) Answer {
 	return Answer{To: to, Names: names, Message: message}
 }
 
-// Show shows what is to be seen once.
+// Show shows data that is shown only once.
 func Show(data any) Answer { return Answer{Show: data} }
 
 // Panel is a part of a page that fails alone.
@@ -86,10 +86,10 @@ type Panel[T any] struct {
 	Problem string
 }
 
-// Part makes a panel of what a call returned.
+// Part makes a panel from the results of a call.
 func Part[T any](value T, err error) Panel[T] { return Panel[T]{value, Words(err)} }
 
-// Words says what an error of a call means for who looks at a page; empty if it is nil.
+// Words returns the text of a call's error for visitors; empty if it is nil.
 func Words(err error) string {
 	if err == nil {
 		return ""
@@ -103,8 +103,8 @@ func Words(err error) string {
 	return "the bus did not answer"
 }
 
-// Refuse is an error that the console finds by itself, in the form of those of the bus. Pointer is
-// the JSON pointer of the field at fault, empty if it is not one field.
+// Refuse returns an error of the console itself, in the form of the bus's errors. Pointer is the
+// JSON pointer of the field at fault, empty if it is not one field.
 func Refuse(status int, pointer, detail string) error {
 	return &client.Error{Status: status, Title: http.StatusText(status), Pointer: pointer, Detail: detail}
 }

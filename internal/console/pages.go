@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// templates are those of all pages, with layout.html, which each of them fills in, and parts that
-// pages share.
+// templates are the templates of all pages, the layout.html that each of them fills in, and shared
+// parts.
 //
 //go:embed templates
 var templates embed.FS
 
-// All are all pages, in the order of the navigation. They are made by functions: the linker keeps
-// what a variable is made from in each program, and a worker serves no pages.
+// All returns all pages, in the order of the navigation. They are made by functions: the linker
+// keeps the data of a package variable in every program, and a worker serves no pages.
 func All() []Page {
 	return slices.Concat(busPages(), ownPages())
 }

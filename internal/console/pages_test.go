@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// hrefs are the links of a page within the console, without those to files.
+// hrefs returns the links of a page within the console, except links to files.
 func hrefs(body string) (all []string) {
 	for _, found := range regexp.MustCompile(`<a [^>]*href="([^"]*)"`).FindAllStringSubmatch(body, -1) {
 		all = append(all, strings.ReplaceAll(found[1], "&amp;", "&"))

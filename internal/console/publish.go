@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/console/view"
 )
 
-// publishPage is what the page that sends an event shows.
+// publishPage is the data of the page that publishes an event.
 type publishPage struct {
 	view.Form
 	// Key is the idempotency key: a form that is sent twice publishes once.
@@ -102,8 +102,8 @@ func atTopic(err error, refused *client.Error) error {
 	return &at
 }
 
-// publisher is the client of the bus that publishes: the visitor's, or for root that of the client
-// in whose name it does.
+// publisher returns the client of the bus to publish with: the visitor's, or for root the client
+// that the form names.
 func publisher(v *Visit, f *view.Form) (*client.Client, error) {
 	if !v.Root {
 		return v.Bus, nil
@@ -119,7 +119,7 @@ func publisher(v *Visit, f *view.Form) (*client.Client, error) {
 	return v.As(tokens[0].Token), nil
 }
 
-// published says who gets an event that was published at a time.
+// published names the receivers of an event that was published at a time.
 func published(v *Visit, topic string, at time.Time) Answer {
 	var names []string
 	for _, s := range view.SubscribersOf(v.Figures, topic) {

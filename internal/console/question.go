@@ -11,11 +11,11 @@ import (
 
 // Question is a page that asks before it does something.
 type Question struct {
-	// Path, For and Calls are those of the [Page].
+	// Path, For and Calls go to the [Page].
 	Path  string
 	For   Audience
 	Calls string
-	// Ask says what is to be done, and does nothing.
+	// Ask describes the action without taking it.
 	Ask func(*Visit) (view.Confirm, error)
 	// Do does it, after what had to be typed was typed.
 	Do func(*Visit) (Answer, error)
@@ -75,7 +75,7 @@ func RequireJSON(f view.Form) error {
 	return nil
 }
 
-// Fill fills a form with what was posted, if anything was.
+// Fill fills a form with the posted values, if it was posted.
 func (v *Visit) Fill(f *view.Form) {
 	if v.Request.Method == http.MethodPost && v.Request.ParseForm() == nil {
 		f.Fill(v.Request.PostForm)

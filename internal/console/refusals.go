@@ -14,8 +14,8 @@ import (
 // maxDepth is how many slashes the path of a page that is not there may have, from the console on.
 const maxDepth = 8
 
-// below is the path of a request from the console on, as the browser has it: what is relative to it
-// goes by its slashes.
+// below returns the path of a request, relative to the console and as the browser sent it: relative
+// links depend on its slashes.
 func below(r *http.Request) string {
 	sent, _, _ := strings.Cut(r.RequestURI, "?")
 	_, rest, found := strings.Cut(sent, root)
@@ -37,7 +37,8 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, v, nowhere(r), Refuse(http.StatusNotFound, "", "There is no such page of the console."))
 }
 
-// refuseCrossOrigin answers a form that another site has sent, in the same way to everybody.
+// refuseCrossOrigin answers a form that another site has sent, whether or not the visitor is logged
+// in.
 func (s *server) refuseCrossOrigin(w http.ResponseWriter, r *http.Request) {
 	v := &Visit{Request: r, Header: w.Header(), Display: DisplayOf(nil), Secure: s.Secure, Now: s.Now}
 	s.fail(w, v, nowhere(r), Refuse(http.StatusForbidden, "", "This was sent by another site, so nothing was done."))
@@ -50,9 +51,9 @@ func slotHolder(r *http.Request) string {
 	return " " + host
 }
 
-// readForm reads the form of a request, of at most maxBytes. It refuses one that cannot be read,
-// and then ok is false. Else the caller must release the form: what was read of it counts as taken
-// until then.
+// readForm reads the form of a request, of at most maxBytes. It answers one that cannot be read
+// with a refusal, and then ok is false. Otherwise the caller must release the form, which counts
+// against the memory budget until then.
 func (s *server) readForm(w http.ResponseWriter, r *http.Request, p Page, maxBytes int64) (release func(), ok bool) {
 	from := slotHolder(r)
 	text, err := s.Bodies.Read(from, http.MaxBytesReader(w, r.Body, maxBytes))

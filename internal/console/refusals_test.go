@@ -148,8 +148,8 @@ func (e *endless) Read(b []byte) (int, error) {
 
 func (e *endless) Close() error { return nil }
 
-// TestStrangersFormsAreNotKept has a form sent without a login to each page that takes one: next to
-// nothing of it is read, whoever says to be logged in.
+// TestStrangersFormsAreNotKept sends a form without a login to each page that takes one. Next to
+// nothing of it is read, whatever login it claims.
 func TestStrangersFormsAreNotKept(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	for _, p := range append(console.All(), console.Page{Path: "login", Submit: func(*console.Visit) (a console.Answer, err error) { return a, nil }}) {

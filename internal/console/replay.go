@@ -17,8 +17,8 @@ import (
 // replayPath is the page that starts a replay.
 const replayPath = subscriberPath + "/replay"
 
-// replayPage is what that page shows: first a form that counts, then one that replays what was
-// counted.
+// replayPage is the data of the replay page: first a form that counts, then one that replays the
+// counted events.
 type replayPage struct {
 	holder
 	view.Form

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// TestAReplayIsCountedFirst replays what was counted, not what has come since.
+// TestAReplayIsCountedFirst replays the counted events, without later ones.
 func TestAReplayIsCountedFirst(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	const path = "subscribers/shop/replay"
@@ -43,7 +43,7 @@ func TestAReplayIsCountedFirst(t *testing.T) {
 	assert.Contains(t, d.Do(shop, "GET", "/subscriber/replays", "").Body, `"from":2,"to":3`)
 }
 
-// TestWhatBecomesOfAnEvent publishes one as root, who sees the attempts of all.
+// TestWhatBecomesOfAnEvent publishes an event as root, which sees the attempts of all subscribers.
 func TestWhatBecomesOfAnEvent(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	b := d.As(webtest.RootKey)

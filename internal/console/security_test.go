@@ -46,7 +46,7 @@ func TestPagesMayLoadNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestOtherSitesChangeNothing sends what a page of another site has a browser send.
+// TestOtherSitesChangeNothing sends requests as a browser does for pages of other sites.
 func TestOtherSitesChangeNothing(t *testing.T) {
 	d := consoletest.New(t, rdbtest.Embedded(t))
 	root := d.As(webtest.RootKey)
@@ -113,7 +113,7 @@ func TestWhoOnlyLooksChangesNothing(t *testing.T) {
 	assert.Equal(t, before, after)
 }
 
-// TestEveryFormCallsTheAPI holds what pages say that their forms call to what the bus documents.
+// TestEveryFormCallsTheAPI checks that the bus documents each route that a page's form calls.
 func TestEveryFormCallsTheAPI(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]any

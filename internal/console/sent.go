@@ -11,20 +11,20 @@ import (
 // sentPath is the page that shows what becomes of an event that was published here.
 const sentPath = topicPath + "/sent"
 
-// sentPage is what that page shows.
+// sentPage is the data of that page.
 type sentPage struct {
 	Topic string
 	At    time.Time
-	// Rows are the subscribers of the topic, those in trouble first, 50 at most.
+	// Rows are the topic's subscribers, those in trouble first, 50 at most.
 	Rows []sentRow
 }
 
 // sentRow is a subscriber of the topic.
 type sentRow struct {
 	view.SubscriberRow
-	// Since is what its deliveries have come to since the event was published, in words.
+	// Since sums up the subscriber's deliveries since the event was published, in words.
 	Since string
-	// Attempts are those since then that are on record, if who looks may see them.
+	// Attempts are the recorded attempts since then, if the visitor may see them.
 	Attempts Panel[[]subscriber.Attempt]
 }
 
@@ -51,7 +51,7 @@ func loadSent(v *Visit) (any, error) {
 	return p, nil
 }
 
-// sinceThen says what the figures know of the deliveries since a time.
+// sinceThen describes the deliveries since a time, from the figures.
 func sinceThen(row view.SubscriberRow, now, at time.Time) string {
 	tried := row.SinceAttempt != nil && !now.Add(-time.Duration(*row.SinceAttempt*float64(time.Second))).Before(at)
 	switch {

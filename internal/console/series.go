@@ -6,8 +6,8 @@ import (
 	"routemaster/client"
 )
 
-// getSeries answers with a series of the API, for the charts of who is logged in: scripts have no
-// credentials of the API.
+// getSeries answers with a series of the API, for the visitor's charts: scripts have no credentials
+// of the API.
 func (s *server) getSeries(w http.ResponseWriter, r *http.Request) {
 	v, err := s.visit(w, r)
 	if err == nil && !v.LoggedIn() {

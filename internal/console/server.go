@@ -19,13 +19,13 @@ const root = "/console/"
 type Live interface {
 	// Figures are never nil where they are lists, and are there at once, also while Redis is away.
 	Figures(ctx context.Context) overview.Figures
-	// Tracks are what the figures have been.
+	// Tracks returns the recent figures.
 	Tracks(ctx context.Context) overview.Tracks
 }
 
-// Bodies has the memory for the bodies of requests, within a budget that all of web shares. Read
-// fails when that is used up, or the share of a sender; what it returns is released, for the same
-// sender, when it is not needed any more.
+// Bodies is the memory for request bodies, within a budget that all of web shares. Read fails when
+// the budget or the sender's share is used up. The caller must release the body, for the same
+// sender.
 type Bodies interface {
 	Read(sender string, from io.Reader) ([]byte, error)
 	Release(sender string, body []byte)
@@ -35,7 +35,7 @@ type Bodies interface {
 type Config struct {
 	// RootKey is the operator's key.
 	RootKey string
-	// Name and Environment tell buses apart. Version is that of the program.
+	// Name and Environment tell buses apart. Version is the program's version.
 	Name, Environment, Version string
 	// ReadOnly refuses to change anything.
 	ReadOnly bool
@@ -62,7 +62,7 @@ type server struct {
 	failed failedLogins
 	tails  tails
 	onces  onces
-	// commons are the parts of pages that everybody sees alike.
+	// commons are the parts of pages that are the same for every visitor.
 	commons commons
 }
 
@@ -102,13 +102,13 @@ func New(c Config, api http.Handler) http.Handler {
 	return secured(crossOrigin.Handler(withoutEmptyNames(mux)))
 }
 
-// How many bytes a form may have: maxLogin before it is known who sends it.
+// The sizes of forms in bytes: maxLogin before the sender is known.
 const (
 	maxLogin = 4 << 10
 	maxForm  = 1 << 20
 )
 
-// policy is what pages may do: load what is the console's own, and nothing else.
+// policy lets pages load the console's own files, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 

@@ -47,7 +47,7 @@ var ErrNone = errors.New("no such session")
 
 // Session is a login.
 type Session struct {
-	// Token is that of the client; empty for root.
+	// Token is the client's token; empty for root.
 	Token bus.Token
 	// Client is the public name of the client, or of root.
 	Client string
@@ -100,8 +100,8 @@ func (s *Store) Begin(ctx context.Context, session Session) (cookie string, err 
 	return cookie, s.wrap("begin a session", err)
 }
 
-// Find returns the session of a cookie. While Redis is unavailable that is what it was a moment
-// ago, for 15 min. The error is [ErrNone] or [bus.ErrUnavailable].
+// Find returns the session of a cookie. While Redis is unavailable it returns the last known state,
+// for 15 min. The error is [ErrNone] or [bus.ErrUnavailable].
 func (s *Store) Find(ctx context.Context, cookie string) (Session, error) {
 	id := ID(cookie)
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
@@ -137,8 +137,8 @@ func (s *Store) read(cookie string, fields map[string]string) (session Session, 
 // End ends the session of a cookie. The error may be [bus.ErrUnavailable].
 func (s *Store) End(ctx context.Context, cookie string) error { return s.EndID(ctx, ID(cookie)) }
 
-// proof shows that who made a session knows the root key. Each part stands behind its length, so
-// that nothing can be moved from one to the next.
+// proof shows that the maker of a session knows the root key. Each part stands behind its length,
+// so that nothing can be moved from one to the next.
 func (s *Store) proof(cookie string, of Session) string {
 	mac := hmac.New(sha256.New, s.rootKey)
 	for _, part := range []string{

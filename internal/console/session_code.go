@@ -18,7 +18,7 @@ const CodeTTL = time.Minute
 // client that makes many ends its own, and the one that was made last is good.
 const maxCodes = 20
 
-// storedCode is what Redis has of a code. Its proof is as that of a [Session].
+// storedCode is the value of a code in Redis. Its proof is made like a [Session]'s.
 type storedCode struct {
 	Token    bus.Token `json:"token"`
 	Person   string    `json:"person"`

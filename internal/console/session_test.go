@@ -23,7 +23,7 @@ import (
 
 const rootKey, namespace = "the-root-key", "ns:"
 
-// open opens what has the sessions of a bus: on a cluster its first partition, whose namespace
+// open opens the partition that has a bus's sessions: on a cluster the first one, whose namespace
 // begins their keys too.
 func open(t testing.TB, redis *rdbtest.Server) *rdb.Partition {
 	t.Helper()

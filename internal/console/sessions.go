@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// sessions are all logins, for root. Who ends one is logged, as who begins one is.
+// sessions lists and ends logins, for root. Ending one is logged, like beginning one.
 type sessions struct {
 	*Store
 	log *slog.Logger
-	// person is who is logged in, by the name given then.
+	// person is the name given at the login.
 	person string
 }
 

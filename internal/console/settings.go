@@ -7,8 +7,8 @@ import (
 	"routemaster/internal/console/view"
 )
 
-// FillSettings fills a form of settings with what was posted, if anything was. It is stale if the
-// settings were changed meanwhile: then each field says what is so now.
+// FillSettings fills a form of settings with the posted values, if it was posted. It is stale if
+// the settings were changed meanwhile; then each field shows its current value too.
 func (v *Visit) FillSettings(s *view.Settings) (stale bool) {
 	if v.Request.Method != http.MethodPost {
 		return false
@@ -17,8 +17,8 @@ func (v *Visit) FillSettings(s *view.Settings) (stale bool) {
 	return s.Stale(v.Form("digest"))
 }
 
-// SaveSettings saves what a posted form changes in the settings of something, which has a name and
-// a page of the path to go back to. A form that is stale is refused.
+// SaveSettings saves the changes of a posted form. The name is the name of the edited thing; the
+// path is the page to return to. A stale form is refused.
 func (v *Visit) SaveSettings(
 	s *view.Settings, name, path string, save func(ctx context.Context, changes map[string]any) error,
 ) (answer Answer, err error) {

@@ -10,22 +10,22 @@ import (
 	"routemaster/internal/overview"
 )
 
-// subscriberPage is what the page of a subscriber shows: to everybody what the figures say, and to
-// itself and root all of the rest.
+// subscriberPage is the data of a subscriber's page: every visitor sees the figures, the subscriber
+// itself and root see the rest.
 type subscriberPage struct {
 	Name string
 	// Row is nil if the figures have no such subscriber, or not yet.
 	Row      *view.SubscriberRow
 	Problems []overview.Problem
 	Charts   []view.Chart
-	// Topics are those that it is subscribed to, with their rates.
+	// Topics are the topics that it is subscribed to, with their rates.
 	Topics []overview.Topic
-	// Own is whether who looks may see all of it. Sections has it for each token of the name.
+	// Own reports whether the visitor may see all of it. Sections has it for each token of the name.
 	Own      bool
 	Sections Panel[[]section]
 }
 
-// section is what is known of the subscriber of one token. Each part fails alone.
+// section is the data of one token's subscriber. Each part fails alone.
 type section struct {
 	holder
 	Attempts Panel[[]subscriber.Attempt]
@@ -94,7 +94,7 @@ func loadSubscriber(v *Visit) (any, error) {
 	return p, nil
 }
 
-// sections reads what the bus knows of the subscribers of a name.
+// sections reads the data of all subscribers of a name.
 func sections(v *Visit, name string) ([]section, error) {
 	all, err := holders(v, name)
 	if err != nil {
@@ -109,7 +109,7 @@ func sections(v *Visit, name string) ([]section, error) {
 	return some, nil
 }
 
-// readSection has the parts of a section be read, all at once.
+// readSection reads the parts of a section concurrently.
 func readSection(v *Visit, h holder, s *section, reading *sync.WaitGroup) {
 	ctx, now := v.Context(), v.Now()
 	outcome := v.Query("outcome")
@@ -138,7 +138,7 @@ func readSection(v *Visit, h holder, s *section, reading *sync.WaitGroup) {
 	}
 }
 
-// settingsPage is what the page of a subscriber's settings shows.
+// settingsPage is the data of the page of a subscriber's settings.
 type settingsPage struct {
 	holder
 	view.Settings

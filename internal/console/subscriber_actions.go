@@ -15,11 +15,10 @@ import (
 
 // subscriberAction is a question about a subscriber.
 type subscriberAction struct {
-	// path is below the page of the subscriber; calls is a route of the API below that of the
-	// subscriber.
+	// path is relative to the subscriber's page, calls to the subscriber's route of the API.
 	path, calls string
 	ask         func(*Visit, holder) (view.Confirm, error)
-	// do says what was done.
+	// do returns the message to show.
 	do func(*Visit, holder) (string, error)
 	// back is the page to go to afterwards, by default the subscriber's.
 	back string
@@ -220,7 +219,7 @@ func askCancelReplay(v *Visit, h holder) (c view.Confirm, err error) {
 	}, nil
 }
 
-// nameIfMany is the name that has to be typed before many events are lost; empty if they are few.
+// nameIfMany returns the name, which must be typed before many events are lost; empty for few.
 func nameIfMany(h holder, events int) string {
 	if events > view.ManyEvents {
 		return h.Name
@@ -231,7 +230,7 @@ func nameIfMany(h holder, events int) string {
 // maxRead is how many events of a batch or a dead letter one request of the API reads.
 const maxRead = 1000
 
-// eventsOf says how many events there are, of which as many were read as one request reads.
+// eventsOf describes the number of events, of which one request has read as many as it may.
 func eventsOf(read int) (text string, n int) {
 	if read >= maxRead {
 		return format.Count(maxRead) + " or more events", read

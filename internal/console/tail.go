@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sessionCheck is how often it is checked that the session of who watches a topic has not ended.
+// sessionCheck is the interval at which a tail checks that its watcher's session has not ended.
 var sessionCheck = 15 * time.Second
 
 // maxTails is how many live tails a session may have at once. A browser has six connections to a
@@ -109,5 +109,5 @@ func (w unprompted) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap has [http.ResponseController] find what can flush, and what has deadlines.
+// Unwrap lets [http.ResponseController] find the flusher and the deadlines.
 func (w unprompted) Unwrap() http.ResponseWriter { return w.ResponseWriter }

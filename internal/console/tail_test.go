@@ -17,8 +17,8 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// watch asks for the live tail of a topic over the network, as a browser does that takes compressed
-// answers. The status and what comes are returned.
+// watch asks for the live tail of a topic over the network, like a browser that takes compressed
+// answers. It returns the response and a channel of its lines.
 func watch(t *testing.T, b *consoletest.Browser, topic string) (*http.Response, chan string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.URL+"topics/"+topic+"/tail", nil)
@@ -42,7 +42,7 @@ func watch(t *testing.T, b *consoletest.Browser, topic string) (*http.Response, 
 	return resp, lines
 }
 
-// next is what comes next; it is not ok if the stream has ended.
+// next returns the next line; it is not ok if the stream has ended.
 func next(t *testing.T, lines chan string) (line string, ok bool) {
 	t.Helper()
 	select {

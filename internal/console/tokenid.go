@@ -25,8 +25,8 @@ func (v *Visit) Tokens(name string) (some []client.Token, err error) {
 	return some, err
 }
 
-// NameOf is the public name of whom the API names by its token to root and to itself, to others by
-// that name.
+// NameOf returns the public name for a name that the API shows. The API shows a client's token to
+// root and to the client itself, and the public name to others.
 func (v *Visit) NameOf(shown string) (string, error) {
 	switch {
 	case shown == "":
@@ -45,7 +45,7 @@ func (v *Visit) NameOf(shown string) (string, error) {
 	return string(bus.LegacyClientName(bus.Token(shown))), err
 }
 
-// PublicName is the name that everybody may see of a token's client.
+// PublicName returns the name under which other clients see a token's client.
 func PublicName(t client.Token) string {
 	return string(bus.PublicName(bus.Token(t.Token), bus.ClientName(t.Name)))
 }

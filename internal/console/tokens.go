@@ -67,7 +67,7 @@ func queues(v *Visit) (map[string]int64, error) {
 	return held, err
 }
 
-// newTokenPage is what the page that makes a token shows: the form, or the token, once.
+// newTokenPage is the data of the page that makes a token: the form, or the token, once.
 type newTokenPage struct {
 	view.Form
 	// Nonce tells the form from others: one that is sent twice makes one token.

@@ -17,7 +17,7 @@ const topicPath = "topics/{topic}"
 // listedSubscribers is how many subscribers the page of a topic has.
 const listedSubscribers = 50
 
-// topicPage is what the page of a topic shows.
+// topicPage is the data of a topic's page.
 type topicPage struct {
 	overview.Topic
 	Charts []view.Chart
@@ -28,7 +28,7 @@ type topicPage struct {
 	// LastEvent is the last event as it is delivered, as text, so that no number loses digits; empty
 	// if there is none.
 	LastEvent Panel[string]
-	// MayDelete is whether who looks may delete the topic.
+	// MayDelete reports whether the visitor may delete the topic.
 	MayDelete bool
 }
 
@@ -78,7 +78,7 @@ func loadTopic(v *Visit) (any, error) {
 	return p, nil
 }
 
-// lastEvent is that of a topic, as text; empty if there is none.
+// lastEvent returns the last event of a topic, as text; empty if there is none.
 func lastEvent(v *Visit, topic string) (string, error) {
 	t, err := topics.Get(v.Context(), v.Bus, topic)
 	if err != nil && !HasStatus(err, http.StatusNotFound) {

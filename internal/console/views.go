@@ -53,8 +53,8 @@ func parseViews(all []Page, files *assets) views {
 	return parsed
 }
 
-// functions are those of the templates of pages at the depth of a path. Link leads to a page by its
-// path, with names filled in, asset to a file; both are checked when the page is made.
+// functions returns the template functions for pages at the depth of a path. Link leads to a page
+// by its path, with names filled in, asset to a file; both are checked when the page is made.
 func functions(path string, all []Page, files *assets) template.FuncMap {
 	known := map[string]bool{"login": true, "logout": true}
 	for _, p := range all {
@@ -77,22 +77,22 @@ func functions(path string, all []Page, files *assets) template.FuncMap {
 	}
 }
 
-// shownPage is what a template shows.
+// shownPage is the data of a template.
 type shownPage struct {
 	*Visit
 	// Name and Environment tell buses apart.
 	Name, Environment, Version string
-	// Page is which one it is, nav are those of the navigation.
+	// Page is the page, nav are the pages of the navigation.
 	Page Page
 	nav  []Page
-	// Data is what the page's Load got, common the part of the page that everybody sees alike.
+	// Data is the result of the page's Load, common the part that is the same for every visitor.
 	Data   any
 	common []byte
-	// Message is what the form before this page did.
+	// Message is the message of the form before this page.
 	Message string
 	// Problem is why the page's form did nothing, or why the page cannot be shown.
 	Problem *client.Error
-	// RequestID is that of the page.
+	// RequestID is the request id of the page.
 	RequestID string
 	// MayChange is whether the visitor may change anything in the console.
 	MayChange bool

@@ -10,12 +10,12 @@ import (
 	"routemaster/internal/overview"
 )
 
-// Visitor is who looks at a page. The zero one is not logged in.
+// Visitor is the person or client that looks at a page. The zero one is not logged in.
 type Visitor struct {
 	// Client is the public name of the client that is logged in, or of root.
 	Client string
 	Root   bool
-	// Person is the name that was given at the login, which nobody has checked; it may be empty.
+	// Person is the name that was given at the login, which is not verified; it may be empty.
 	Person string
 	// LookOnly is set if nothing may be changed.
 	LookOnly bool
@@ -36,10 +36,10 @@ func (v Visitor) May(a Audience) bool {
 type Visit struct {
 	Visitor
 	Request *http.Request
-	// Header is that of the response.
+	// Header is the response's header.
 	Header http.Header
-	// Bus calls the API of the bus in the name of the visitor, in this process. It is nil for who is
-	// not logged in.
+	// Bus calls the API of the bus in the name of the visitor, in this process. It is nil for visitors
+	// who are not logged in.
 	Bus *client.Client
 	// As returns one that calls it in the name of the client that a token is of. Only root has tokens
 	// of others.
@@ -56,9 +56,9 @@ type Visit struct {
 	// visitor is root.
 	Session  string
 	Sessions Sessions
-	// Once does what the form with a nonce asks for if it is sent for the first time. If it is sent
-	// again at once, as by a double click, the answer is the same; later the error is
-	// [ErrSentBefore]. It goes on when the request of the visit is cancelled.
+	// Once submits the form with a nonce, unless it was sent before. If it is sent again at once, as
+	// by a double click, the answer is the same; later the error is [ErrSentBefore]. It goes on when
+	// the request of the visit is cancelled.
 	Once func(nonce string, do func(context.Context) (Answer, error)) (Answer, error)
 	// Secure is whether cookies are for TLS only.
 	Secure bool
@@ -73,13 +73,13 @@ type Sessions interface {
 	EndAll(context.Context) error
 }
 
-// IsRefresh reports whether live.js asks for the page, to refresh it. It takes the elements with
-// data-live from it, and nothing of what is around them.
+// IsRefresh reports whether live.js asks for the page, to refresh it. live.js takes only the
+// elements with data-live from the body.
 func (v *Visit) IsRefresh() bool {
 	return v.LoggedIn() && v.Request.Header.Get("X-Refresh") != ""
 }
 
-// Context is that of the request.
+// Context returns the request's context.
 func (v *Visit) Context() context.Context { return v.Request.Context() }
 
 // Path is what stands for a name of the page's path.

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/overview"
 )
 
-// caller is what the API says of who calls it.
+// caller is the response of GET /whoami.
 type caller struct {
 	Client string `json:"client"`
 	Root   bool   `json:"root"`
@@ -23,12 +23,12 @@ func whoAmI(r *http.Request, c *client.Client) (who caller, err error) {
 	return who, err
 }
 
-// stranger is a visit of somebody who is not logged in.
+// stranger returns a visit without a login.
 func (s *server) stranger(w http.ResponseWriter, r *http.Request) *Visit {
 	return &Visit{Request: r, Header: w.Header(), Display: ReadDisplay(r), Secure: s.Secure, Now: s.Now}
 }
 
-// visit finds out who looks at a page. The visitor is not logged in if the session has ended, or
+// visit identifies the visitor of a page. The visitor is not logged in if the session has ended, or
 // its token was revoked. The error is that Redis is unavailable.
 func (s *server) visit(w http.ResponseWriter, r *http.Request) (*Visit, error) {
 	v := s.stranger(w, r)
@@ -70,7 +70,7 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*Visit, error) {
 	return v, nil
 }
 
-// secret is what a session authenticates with.
+// secret returns the credentials of a session for the API.
 func (s *server) secret(of Session) string {
 	if of.Root() {
 		return s.RootKey
@@ -86,7 +86,7 @@ func (s *server) look(v *Visit) {
 	}
 }
 
-// enter makes a visit of somebody who may see a page. Others get an answer, and it is false.
+// enter makes a visit for a visitor who may see a page. It answers others itself, and is false.
 func (s *server) enter(w http.ResponseWriter, r *http.Request, p Page) (*Visit, bool) {
 	v, err := s.visit(w, r)
 	switch {
@@ -127,8 +127,8 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, p Page) {
 	s.show(w, http.StatusOK, p.Template, f)
 }
 
-// What a page reads of the bus is bounded, because its panels wait for it in turn: more so while
-// Redis does not answer, when nearly all of it would be waited for in vain.
+// A page's reads of the bus are bounded, because its panels wait for them in turn: more tightly
+// while Redis does not answer, when nearly all of them would wait in vain.
 const (
 	loadTimeout     = 3 * time.Second
 	loadTimeoutAway = 250 * time.Millisecond
@@ -153,7 +153,7 @@ func (s *server) load(v *Visit, p Page) (any, error) {
 	return p.Load(&loading)
 }
 
-// post submits the form of a page. It is read once it is known who sends it.
+// post submits the form of a page. It reads the form only after it knows the sender.
 func (s *server) post(w http.ResponseWriter, r *http.Request, p Page) {
 	v, ok := s.enter(w, r, p)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"routemaster/internal/overview"
 )
 
-// workPage is what the page of the workers shows.
+// workPage is the data of the workers' page.
 type workPage struct {
 	Charts  []view.Chart
 	Queues  []queueRow
@@ -38,7 +38,7 @@ func loadWork(v *Visit) (any, error) {
 	return p, nil
 }
 
-// queuePage is what the page of a queue shows.
+// queuePage is the data of a queue's page.
 type queuePage struct {
 	Name string
 	Jobs []workers.Job

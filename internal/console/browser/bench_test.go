@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// slowdown is that of the processor, as on a telephone.
+// slowdown throttles the processor to the speed of a phone.
 const slowdown = 4
 
 // BenchmarkPaint opens the overview of a bus with 1,000 subscribers, and says after how many ms the

@@ -107,18 +107,18 @@ type tab struct {
 	context.Context
 	t    testing.TB
 	desk *consoletest.Desk
-	// session is that of who has logged in.
+	// session is the logged-in session, after [tab.logIn].
 	session *consoletest.Browser
 	// expected are parts of complaints of the browser that a test provokes.
 	expected []string
 
 	mu sync.Mutex
-	// requests are the addresses that were asked for, complaints what the browser complained of.
+	// requests are the requested addresses, complaints the browser's complaints.
 	requests, complaints []string
 }
 
-// open opens a tab. In the end the test fails if the browser complained of anything: of what the
-// policy of the page forbids, an exception, an error on the console, a 5xx, or a request to another
+// open opens a tab. At its end the test fails if the browser complained: about something that the
+// page's policy forbids, an exception, an error on the console, a 5xx, or a request to another
 // origin.
 func open(t testing.TB, d *consoletest.Desk) *tab {
 	t.Helper()
@@ -256,7 +256,7 @@ func (b *tab) click(element string) (status int) {
 	return b.follow(chromedp.Click(chromedp.CSS(element)))
 }
 
-// text is that of an element.
+// text returns the text of an element.
 func (b *tab) text(element string) string {
 	b.t.Helper()
 	return ask[string](b, "document.querySelector("+strconv.Quote(element)+").textContent")
@@ -295,7 +295,7 @@ func (b *tab) requested() (paths []string) {
 	return paths
 }
 
-// logIn gives the tab the session of somebody who has logged in.
+// logIn logs in with a secret and gives the tab the session.
 func (b *tab) logIn(secret string) {
 	b.t.Helper()
 	b.session = b.desk.As(secret, "person", "Ada")

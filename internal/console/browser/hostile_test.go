@@ -19,8 +19,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TestTextOfOthersStaysText has clients send what would be an element or a script. What the bus
-// does not take today, the Ruby original may have.
+// TestTextOfOthersStaysText lets clients send text that would be an element or a script. The Ruby
+// original may have stored text that the bus refuses today.
 func TestTextOfOthersStaysText(t *testing.T) {
 	const address, script = `https://x.example/"'><img/src=x/onerror=alert(1)>`, "javascript:alert(1)"
 	d := serve(t, consoletest.Showing(consoletest.Trouble()))

@@ -101,7 +101,7 @@ func TestScriptsAreNotNeeded(t *testing.T) {
 	assert.Equal(t, d.URL+"login", ask[string](b, "location.href"))
 }
 
-// TestAChangedValueIsMarkedOnce has a value change, for who does not mind motion and for who does.
+// TestAChangedValueIsMarkedOnce changes a value, for visitors with and without reduced motion.
 func TestAChangedValueIsMarkedOnce(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
 	b.do(`document.documentElement.addEventListener("refreshed", () => {

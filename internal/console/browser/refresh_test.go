@@ -209,8 +209,9 @@ func subscriber(f *overview.Figures, name string) *overview.Subscriber {
 	panic("there is no subscriber " + name)
 }
 
-// TestNothingMovesUnderThePointer has all that a page says change while somebody is about to click.
-// The buttons that define figures do nothing else, and stand among what is refreshed.
+// TestNothingMovesUnderThePointer changes everything on a page while a visitor is about to click.
+// Buttons that define figures do nothing else and stand inside the refreshed part, so they may
+// move.
 func TestNothingMovesUnderThePointer(t *testing.T) {
 	d := serve(t, consoletest.Showing(consoletest.Trouble()))
 	d.Fill()

@@ -42,7 +42,7 @@ func TestRowsStayWhereThePointerIs(t *testing.T) {
 	}
 }
 
-// TestALinkStaysUnderThePointer has rows come and go while somebody is about to click.
+// TestALinkStaysUnderThePointer adds and removes rows while a visitor is about to click.
 func TestALinkStaysUnderThePointer(t *testing.T) {
 	d := serve(t, consoletest.Showing(consoletest.Calm()))
 	d.Fill()

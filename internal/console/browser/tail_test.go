@@ -47,7 +47,7 @@ func TestTheLiveTailShowsEventsOfAnotherWeb(t *testing.T) {
 		b.tail("Live")
 	}
 	require.Eventually(t, func() bool {
-		publish("first") // until the other web has heard that somebody watches
+		publish("first") // until the other web process has heard of the watcher
 		return len(ask[[]string](root, tailed("first"))) > 0 && len(ask[[]string](shop, tailed("first"))) > 0
 	}, stepTimeout, 50*time.Millisecond)
 

@@ -17,7 +17,7 @@ type Browser struct {
 	Cookies map[string]*http.Cookie
 }
 
-// Browser opens a browser in which nobody is logged in.
+// Browser opens a browser without a login.
 func (d *Desk) Browser() *Browser { return &Browser{d, map[string]*http.Cookie{}} }
 
 // As opens a browser, and logs in there with a token or the root key. Fields are further ones of
@@ -39,7 +39,7 @@ func set(form url.Values, fields []string) {
 }
 
 // Send sends a request for a path of the console. A form is posted, unless it is nil. Headers are
-// names and values. What was published is carried to other partitions, as by [webtest.API.Do].
+// names and values. Published events are carried to other partitions, as by [webtest.API.Do].
 func (b *Browser) Send(path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
 	b.T.Helper()
 	r := httptest.NewRequestWithContext(b.T.Context(), http.MethodGet, "/console/"+path, nil)
@@ -93,7 +93,7 @@ var (
 	selection = regexp.MustCompile(`<option selected>([^<]*)<`)
 )
 
-// Fields are those that a page's forms come with.
+// Fields returns the initial fields of a page's forms.
 func Fields(body string) url.Values {
 	form := url.Values{}
 	for _, input := range inputs.FindAllString(body, -1) {

@@ -25,12 +25,12 @@ type Desk struct {
 	*webtest.API
 	// Live has the figures; nil if they are the bus's own.
 	Live *Live
-	// ConsoleLog is what the console has logged.
+	// ConsoleLog is the console's log.
 	ConsoleLog *bytes.Buffer
-	// URL is that of the console, with a slash at its end, after [Desk.Serve].
+	// URL is the console's URL, with a slash at its end, after [Desk.Serve].
 	URL string
 
-	// names are those of what is there, by how the paths of pages call them.
+	// names maps the path parameters of pages to names that exist.
 	names map[string]string
 	// broken is a path of the API; see [Desk.Break].
 	broken string

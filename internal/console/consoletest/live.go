@@ -42,7 +42,7 @@ func (l *Live) Figures(context.Context) overview.Figures {
 	return l.figures
 }
 
-// Tracks are waves, of which the queue and its age rise since 02:31, with a gap.
+// Tracks returns waves with a gap. The queue and its age rise since 02:31.
 func (l *Live) Tracks(context.Context) overview.Tracks { return Tracks }
 
 // Tracks finds a made-up track of any subject.
@@ -79,7 +79,7 @@ func waveOf(of overview.Subject, over overview.Range) overview.Track {
 	return overview.TrackOf(At, over, values)
 }
 
-// stepAt is what was at a time between 0 and 1.
+// stepAt returns the figures at a time between 0 and 1.
 func stepAt(x, seed float64, calm bool) map[overview.Figure]float64 {
 	wave := 1 + .12*math.Sin(9*x+seed) + .07*math.Sin(47*x+3*seed) + .04*math.Sin(131*x)
 	in := 900 * wave
@@ -210,7 +210,7 @@ func Many(subscribers int) overview.Figures {
 	return f
 }
 
-// Away is what is known of a bus whose Redis does not answer.
+// Away returns the figures of a bus whose Redis does not answer.
 func Away() overview.Figures {
 	f := Trouble()
 	f.Redis, f.RedisLostAt = "connection refused", overview.Time{Time: At.Add(66 * time.Second)}
@@ -221,7 +221,7 @@ func Away() overview.Figures {
 	return f
 }
 
-// Empty are the figures of a bus that nobody uses yet.
+// Empty returns the figures of an unused bus.
 func Empty() overview.Figures {
 	f := Calm()
 	f.Subscribers, f.Topics, f.JobTypes, f.Machines = []overview.Subscriber{}, []overview.Topic{}, []overview.JobType{}, []overview.Machine{}

@@ -42,8 +42,7 @@ const (
 // inBraces is a name in the path of a page.
 var inBraces = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// Path is the path of a page about something that [Desk.Fill] has made. "none" stands for the name
-// of what is not there.
+// Path fills in a page's path with names that [Desk.Fill] has made, or with "none".
 func (d *Desk) Path(p console.Page) string {
 	return inBraces.ReplaceAllStringFunc(p.Path, func(name string) string {
 		return url.PathEscape(cmp.Or(d.names[strings.Trim(name, "{}")], "none"))
@@ -67,7 +66,7 @@ func (d *Desk) Fill() {
 	d.move()
 }
 
-// require sends a request of somebody, and requires a status. It returns the body.
+// require sends a request with a secret, and requires a status. It returns the body.
 func (d *Desk) require(status int, who, method, path, body string) string {
 	d.T.Helper()
 	got := d.Do(who, method, path, body)
@@ -134,7 +133,7 @@ func (d *Desk) enqueue() {
 	d.require(http.StatusNoContent, Shop, "DELETE", path+CancelledJob, "")
 }
 
-// machine is one whose webhooks fail: nobody listens there.
+// machine is a machine whose webhooks fail, because no server listens at their address.
 const machine = `{"state_machines":{"parcel":{"states":[
 	{"gate":"start","exit_condition":"metadata.go","triggers":[{"event":"entry"}],"next":"packed"},
 	{"gate":"packed","exit_condition":"metadata.send","triggers":[{"event":"entry"}],"next":"send"},
@@ -151,7 +150,7 @@ func (d *Desk) move() {
 	d.Work()
 }
 
-// Work has workers do what the state machines have to do.
+// Work runs workers until the state machines have nothing left to do.
 func (d *Desk) Work() {
 	d.T.Helper()
 	client := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)

@@ -1,6 +1,6 @@
--- Makes a code that logs in, and ends the client's oldest if it has too many.
--- Arguments: the namespace, the code's id, what it says, for how long it is good (ms), the id of
--- its client, how many codes a client may have. Returns 1.
+-- Makes a login code, and drops the client's oldest ones if it has too many.
+-- Arguments: the namespace, the code's id, its value, its TTL (ms), its client's id, the maximum
+-- number of codes of a client. Returns 1.
 local ns, id, ttl = ARGV[1], ARGV[2], ARGV[4]
 local own, max = login_codes_key(ARGV[5]), tonumber(ARGV[6])
 redis.call('SET', login_code_key(id), ARGV[3], 'PX', ttl)

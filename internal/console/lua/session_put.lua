@@ -1,7 +1,7 @@
 -- Begins a session, and ends those that would end first if there are too many.
--- Arguments: the namespace, the session's id, now, when it ends (both in ms), how many sessions
--- there may be in all, and how many with its token, then its fields and their values, of which the
--- first is the token. Returns how many it ended.
+-- Arguments: the namespace, the session's id, now, its end (both in ms), the maximum number of
+-- sessions in all, and per token, then its fields and their values; the first field is the token.
+-- Returns the number of sessions that it ended.
 local ns, id, now, ends = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local max, max_own, token = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[8]
 local sessions = sessions_key()

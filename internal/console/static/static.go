@@ -1,5 +1,5 @@
-// Package static has the files that the console serves: its style sheet, its scripts, and those of
-// others, in lib.
+// Package static has the files that the console serves: its style sheet, its scripts, and
+// third-party libraries in lib.
 package static
 
 import "embed"

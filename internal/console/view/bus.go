@@ -17,10 +17,10 @@ var worst = []overview.State{
 // InTrouble are the states of subscribers that do not get their events.
 var InTrouble = worst[:3]
 
-// TroubleFilter is the filter of a list of subscribers that leaves those that are [InTrouble].
+// TroubleFilter filters a list of subscribers for those that are [InTrouble].
 const TroubleFilter = "state:gone,stalled,failing"
 
-// stateOrder orders the states of subscribers, worst first; what is no state comes last.
+// stateOrder orders the states of subscribers, worst first; unknown ones come last.
 func stateOrder(s overview.State) int {
 	if i := slices.Index(worst, s); i >= 0 {
 		return i
@@ -49,7 +49,7 @@ var Subscribers = Kind[overview.Subscriber]{
 	},
 }
 
-// worstFirst orders subscribers by their states, and those of one state by what waits.
+// worstFirst orders subscribers by state, and within a state by their queued events.
 func worstFirst(a, b *overview.Subscriber) int {
 	return cmp.Or(cmp.Compare(stateOrder(a.State), stateOrder(b.State)), cmp.Compare(b.Queued, a.Queued))
 }

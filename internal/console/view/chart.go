@@ -10,9 +10,9 @@ import (
 	"routemaster/internal/overview"
 )
 
-// Chart is a chart, and its figures as a table for who does not see it.
+// Chart is a chart, and its figures as a table for screen readers.
 type Chart struct {
-	// ID is unique on the page. Series names what it is about, as GET /overview/series does.
+	// Trends describe the lines in words, except lines without data.
 	ID, Title, Series string
 	// Lines are the series that it draws.
 	Lines []Line
@@ -29,7 +29,7 @@ type Chart struct {
 
 // Line is a series of a chart.
 type Line struct {
-	// Name is that of a column of GET /overview/series; Title is for people. Figure is the name of its
+	// Name is a column of GET /overview/series; Title is for people. Figure is the name of its
 	// definition.
 	Name, Title, Figure string
 

@@ -50,8 +50,8 @@ func JSON(value any) string {
 // maxShown is how many bytes of a JSON text a page shows.
 const maxShown = 64 << 10
 
-// Indent writes JSON so that it is easy to read, with the digits that it has. What is longer than a
-// page shows is cut, and ends with a note.
+// Indent writes JSON so that it is easy to read, with its digits unchanged. Text longer than a page
+// shows is cut, and ends with a note.
 func Indent(text []byte) string {
 	indented := string(format.JSON(text, maxShown))
 	if len(indented) <= maxShown {

@@ -5,11 +5,11 @@ const ManyEvents = 100
 
 // Confirm is the question before something is done.
 type Confirm struct {
-	// Title says what is to be done, Button the same, with whose and how many: "Delete search and drop
-	// 129,620 events". Effects are what follows, one sentence each.
+	// Title names the action and Button repeats it, with the owner and the number: "Delete search and
+	// drop 129,620 events". Effects are the consequences, one sentence each.
 	Title, Button string
 	Effects       []string
-	// Name is what has to be typed, empty if nothing has to.
+	// Name is the text to type, empty if none is required.
 	Name string
 	// Choose, if given, is asked besides. Hidden goes with the form.
 	Choose *Select
@@ -20,7 +20,7 @@ type Confirm struct {
 	Back string
 }
 
-// Hidden is a field that nobody sees.
+// Hidden is a hidden field.
 type Hidden struct{ Name, Value string }
 
 // Select is a field with a few values.
@@ -32,5 +32,5 @@ type Select struct {
 // Option is one of them.
 type Option struct{ Value, Label string }
 
-// Typed reports whether what was typed is what had to be.
+// Typed reports whether the required text was typed.
 func (c Confirm) Typed(text string) bool { return c.Name == "" || text == c.Name }

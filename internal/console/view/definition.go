@@ -9,9 +9,9 @@ import (
 	"routemaster/internal/overview"
 )
 
-// Definition is a button that shows the definition of the figure beside it, without a script. The
-// id is that of the place on the page, which may have several of one figure. The error is that
-// there is no such definition.
+// Definition returns a button that shows the definition of the figure beside it, without a script.
+// The id is unique on the page, which may have several buttons of one figure. It fails if there is
+// no such definition.
 func Definition(id, figure string) (template.HTML, error) { return definitions(id, []string{figure}) }
 
 // definitions is a [Definition] of several figures.

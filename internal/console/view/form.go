@@ -9,7 +9,7 @@ import (
 	"routemaster/client"
 )
 
-// FieldKind is what a field of a form takes.
+// FieldKind is the type of a form field's value.
 type FieldKind string
 
 // The kinds of fields.
@@ -30,8 +30,8 @@ const (
 
 // Field is a field of a form.
 type Field struct {
-	// Name is also the JSON pointer, without its first slash, of what the field sets, by which the
-	// errors of the API find it.
+	// Name is also the JSON pointer, without its first slash, of the member that the field sets, by
+	// which the errors of the API find it.
 	Name, Label, Hint string
 	Kind              FieldKind
 	Choices           []string
@@ -39,21 +39,22 @@ type Field struct {
 	Suggestions []string
 	Required    bool
 	Value       string
-	// Error is what is wrong with the value.
+	// Error says why the value is wrong.
 	Error string
-	// Now is what was saved meanwhile by somebody else, if that is not what the form was made from.
+	// Now is the value that was saved meanwhile, if it differs from the value that the form was made
+	// from.
 	Now string
 }
 
-// Form is the fields of a form, and what is wrong.
+// Form is the fields of a form, and its error.
 type Form struct {
 	Fields []Field
-	// Error is what is wrong with the whole, or what its button was refused for.
+	// Error is an error of the whole form, or why its button was refused.
 	Error string
 }
 
-// Fill takes over what a browser has sent. A checkbox that is not sent is not checked; other fields
-// that are not sent stay.
+// Fill takes over the values that a browser has sent. A checkbox that is not sent is not checked;
+// other fields that are not sent stay.
 func (f *Form) Fill(sent url.Values) {
 	for i := range f.Fields {
 		field := &f.Fields[i]
@@ -73,10 +74,11 @@ func (f *Form) Field(name string) *Field {
 	panic("the form has no field " + name)
 }
 
-// Value is what a field has, without space around it.
+// Value returns the value of a field, without space around it.
 func (f *Form) Value(name string) string { return strings.TrimSpace(f.Field(name).Value) }
 
-// With is the form with what the bus said of it at the field that it is about, or else at the form.
+// With returns the form with the bus's error at the field that the error names, or else at the
+// form.
 func (f Form) With(refused *client.Error) Form {
 	if refused == nil {
 		return f
@@ -84,7 +86,7 @@ func (f Form) With(refused *client.Error) Form {
 	f.Fields = slices.Clone(f.Fields)
 	text := cmp.Or(refused.Detail, refused.Title)
 	pointer := strings.TrimPrefix(refused.Pointer, "/")
-	for i := len(f.Fields) - 1; i >= 0; i-- { // what is within another stands behind it
+	for i := len(f.Fields) - 1; i >= 0; i-- { // a nested field stands behind its parent
 		rest, below := strings.CutPrefix(pointer, f.Fields[i].Name)
 		if below && (rest == "" || rest[0] == '/') {
 			f.Fields[i].Error = text

@@ -17,7 +17,7 @@ type Column[T any] struct {
 	Number bool
 	// Rank is on how narrow a screen it is shown: 1 on each, 2 from 640 px, 3 from 900 px.
 	Rank int
-	// Figure is the name of the definition of what it shows, if it has one.
+	// Figure is the name of the column's definition, if it has one.
 	Figure string
 	// compare orders elements; nil if the list cannot be sorted by it. If descending, a first click
 	// on the head puts the largest first.
@@ -39,7 +39,7 @@ type Kind[T any] struct {
 
 // Head is the head of a column, which may sort the list.
 type Head struct {
-	// ID is that of the definition of what the column shows.
+	// ID identifies the column's definition on the page.
 	ID, Title, Figure string
 	Number            bool
 	Rank              int
@@ -95,7 +95,7 @@ func (k Kind[T]) Page(all []T, q Query) List[T] {
 	return l
 }
 
-// order is what a query sorts by. What is no column is removed from the query.
+// order returns the order of a query. It removes an unknown column from the query.
 func (k Kind[T]) order(q *Query) (by Column[T], descending bool) {
 	for _, order := range []string{q.Sort, k.usual} {
 		name, minus := strings.CutPrefix(order, "-")
@@ -108,7 +108,7 @@ func (k Kind[T]) order(q *Query) (by Column[T], descending bool) {
 	panic("the usual order of a list is by one of its columns")
 }
 
-// Heads are those of a list that cannot be sorted.
+// Heads returns the heads of a list that cannot be sorted.
 func (k Kind[T]) Heads() []Head {
 	heads := make([]Head, len(k.columns))
 	for i, c := range k.columns {
@@ -142,7 +142,7 @@ func (k Kind[T]) sortable(q Query, sorted string, descending bool) []Head {
 	return heads
 }
 
-// optional orders numbers that may be unknown: what is unknown is less than all others.
+// optional orders numbers that may be unknown: unknown is less than all others.
 func optional[N cmp.Ordered](a, b *N) int {
 	switch {
 	case a == nil && b == nil:
@@ -155,8 +155,8 @@ func optional[N cmp.Ordered](a, b *N) int {
 	return cmp.Compare(*a, *b)
 }
 
-// pointers are those to the elements of a list: they are sorted in place of the elements, which are
-// large, and of which there may be thousands.
+// pointers returns pointers to the elements of a list. They are sorted in place of the elements,
+// which are large and may be thousands.
 func pointers[T any](all []T) []*T {
 	some := make([]*T, len(all))
 	for i := range all {

@@ -30,7 +30,7 @@ func anyCount(n any) string {
 	return format.Unknown
 }
 
-// plural is [anyCount] with what is counted.
+// plural is [anyCount] with the name of the counted things.
 func plural(n any, thing string) string {
 	if known, ok := integer(n); ok {
 		return format.Plural(known, thing)
@@ -73,8 +73,8 @@ func Ago(at any, now time.Time) template.HTML {
 	return element(at, "data-ago ", func(t time.Time) string { return Span(now.Sub(t)) + " ago" })
 }
 
-// AgoAt is [Ago] with the time itself beside it, where there is room: who has no pointer sees it
-// too.
+// AgoAt is [Ago] with the time itself beside it, where there is room, for visitors without a
+// pointer.
 func AgoAt(at any, now time.Time) template.HTML {
 	exact := element(at, "data-exact ", func(t time.Time) string { return t.Format(exactly) })
 	if exact == format.Unknown {

@@ -7,8 +7,9 @@ import (
 	"routemaster/internal/overview"
 )
 
-// Means are those of the batches that a subscriber has acknowledged in the last 15 min, in words;
-// empty if there were none, or that is not known. Their deviation would need another counter.
+// Means are the means of the batches that a subscriber has acknowledged in the last 15 min, in
+// words; empty if there were none, or if they are unknown. Their deviation would need another
+// counter.
 type Means struct {
 	// Delivery is of how long their deliveries took, Age of how old they were when those ended.
 	Delivery, Age string

@@ -8,7 +8,7 @@ import (
 
 // Query is the state of a list as its URL has it: ?q=shop&sort=-queued&page=2.
 type Query struct {
-	// Filter is what was typed: parts of names, and conditions such as "state:failing".
+	// Filter is as it was typed: parts of names, and conditions such as "state:failing".
 	Filter string
 	// Sort is the name of a column, after a minus for descending order. Empty is the order of the
 	// list.
@@ -33,8 +33,8 @@ func ParseQuery(values url.Values) Query {
 	return Query{Filter: filter, Sort: values.Get("sort"), Page: max(page, 1)}
 }
 
-// String is the query as a URL has it, with its question mark. It leaves out what is so anyway, so
-// that the list itself is "?".
+// String returns the query string, with its question mark. It leaves out defaults, so that the list
+// itself is "?".
 func (q Query) String() string {
 	values := url.Values{}
 	if q.Filter != "" {
@@ -55,8 +55,8 @@ func (q Query) sortBy(order string) Query { return Query{Filter: q.Filter, Sort:
 // onPage is the query of another page.
 func (q Query) onPage(page int) Query { return Query{Filter: q.Filter, Sort: q.Sort, Page: page} }
 
-// matches reports whether an element is what a filter asks for: each word of it must hold. A word
-// is a part of the name, whatever the case, or key:value, where the list has such a key.
+// matches reports whether an element matches a filter: each word of it must hold. A word is a part
+// of the name, whatever the case, or key:value, where the list has such a key.
 func matches[T any](filter []string, element *T, name func(*T) string, keys map[string]func(*T, string) bool) bool {
 	for _, word := range filter {
 		key, value, _ := strings.Cut(word, ":")

@@ -22,7 +22,7 @@ type SubscriberRow struct {
 	overview.Subscriber
 	// NextTry is in how many seconds a delivery may be tried again; nil if nothing holds it up.
 	NextTry *float64
-	// Spark is what was queued in the last 15 min.
+	// Spark is the queue in the last 15 min.
 	Spark []float32
 }
 
@@ -94,7 +94,7 @@ func TopicRows(tracks overview.Tracks, some []overview.Topic) []TopicRow {
 	return rows
 }
 
-// SubscribersOf are those of a topic, those in trouble first.
+// SubscribersOf returns the subscribers of a topic, those in trouble first.
 func SubscribersOf(f overview.Figures, topic string) (some []overview.Subscriber) {
 	for _, s := range f.Subscribers {
 		if slices.Contains(s.Topics, topic) {

@@ -16,11 +16,11 @@ type Settings struct {
 	Form
 	// Digest stands for the settings that the form was made from.
 	Digest string
-	// now are the fields with what is so now.
+	// now are the fields with their current values.
 	now []Field
 }
 
-// newSettings makes a form of fields that have what is so now.
+// newSettings makes a form of fields that have the current values.
 func newSettings(fields []Field) Settings {
 	digest := sha256.New()
 	for _, field := range fields {
@@ -34,8 +34,8 @@ func newSettings(fields []Field) Settings {
 // StaleSettings says that a form was made from other settings than there are.
 const StaleSettings = "The settings were changed while you edited them. Nothing was saved. Compare your values with what is saved now, and save again."
 
-// Stale reports whether the settings are others than those that a form was made from, by the digest
-// that it was sent with. Then each field says what is so now.
+// Stale reports whether the settings have changed since a form was made, by the digest that it was
+// sent with. Then each changed field gets its current value too.
 func (s *Settings) Stale(digest string) bool {
 	if s.Digest == digest {
 		return false
@@ -48,8 +48,8 @@ func (s *Settings) Stale(digest string) bool {
 	return true
 }
 
-// Changes are the members of a PATCH that makes the settings what the form has. What the form did
-// not change is not among them.
+// Changes returns the members of a PATCH that makes the settings equal to the form. Unchanged
+// members are left out.
 func (s *Settings) Changes() map[string]any {
 	changes := map[string]any{}
 	for i, field := range s.Fields {
@@ -81,7 +81,8 @@ func (s *Settings) hasBelow(name string) bool {
 	return slices.ContainsFunc(s.Fields, func(f Field) bool { return strings.HasPrefix(f.Name, name+"/") })
 }
 
-// object is what the fields below a name make, or nil if that is not checked.
+// object returns the object made by the fields below a name, or nil if the name's own field is not
+// checked.
 func (s *Settings) object(name string) any {
 	if s.Value(name) == "" {
 		return nil
@@ -95,8 +96,8 @@ func (s *Settings) object(name string) any {
 	return object
 }
 
-// json is the value as the API takes it; nil is the default. What is no number stays text, so that
-// the API says what is wrong.
+// json returns the value as the API takes it; nil is the default. A malformed number stays text, so
+// that the API reports the error.
 func (f Field) json() any {
 	text := strings.TrimSpace(f.Value)
 	switch f.Kind {

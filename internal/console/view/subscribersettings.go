@@ -7,7 +7,7 @@ import (
 	"routemaster/client/subscriber"
 )
 
-// setting is a setting of a subscriber: its field, and what it is now as the field has it.
+// setting is a setting of a subscriber: its field, and its current value in the field's form.
 type setting struct {
 	Field
 	of func(subscriber.Info) string
@@ -16,7 +16,7 @@ type setting struct {
 // deadLetters is what stands before the names of the settings that say when events are given up.
 const deadLetters = "dead_letters"
 
-// settings are those of a subscriber, by their names in the JSON of the API, but for the uuid,
+// settings are a subscriber's settings, by their names in the JSON of the API, except the uuid,
 // which is a secret.
 var settings = []setting{
 	{Field{Name: "topics", Label: "Topics", Kind: Lines, Hint: "One a line. A topic that is taken out is unsubscribed."}, func(i subscriber.Info) string { return strings.Join(i.Topics, "\n") }},

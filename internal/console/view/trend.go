@@ -7,7 +7,7 @@ import (
 	"routemaster/internal/overview"
 )
 
-// Trend says in words what a line of a chart shows.
+// Trend describes a line of a chart in words.
 type Trend struct {
 	// Title is the line's; Value is the last one that is known.
 	Title, Value string
@@ -73,7 +73,7 @@ type course struct {
 	last, low, high float32
 }
 
-// courseOf finds the course of values, of which NaN are not known. It is false if none is.
+// courseOf finds the course of values; NaN is unknown. It is false if all are unknown.
 func courseOf(values []float32) (c course, known bool) {
 	for _, v := range values {
 		switch {
