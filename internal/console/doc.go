@@ -1,8 +1,8 @@
 // Package console is the console: pages that show the bus in a browser, and forms that change it.
 //
-// It has no power of its own. The figures of its pages are from [Live], the same for everybody.
-// Whatever else they show, and all that they change, goes through the HTTP API of the bus, in the
-// name of who is logged in: the API is called in this process, with the credentials of the session.
+// It has no permissions of its own. The figures of its pages are from [Live], the same for all
+// visitors. All other reads and all changes go through the HTTP API of the bus, in the visitor's
+// name: the console calls the API in this process, with the credentials of the session.
 //
 // A [Page] is a row of a table, made for a [Visit]. Its template is in templates:
 //

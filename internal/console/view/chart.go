@@ -18,7 +18,7 @@ type Chart struct {
 	Lines []Line
 	// Ranges are the names of how far back it may go, the first one as the page is opened.
 	Ranges []string
-	// Trends say in words what the lines show, those of which something is known.
+	// Trends describe the lines in words, except lines without data.
 	Trends []Trend
 	// Means stand beside the trends, nil on most charts.
 	Means *Means
