@@ -26,12 +26,12 @@ func (a *API) activityOperations() []operation {
 // activityLimit is how many changes are listed.
 var activityLimit = parameter{name: "limit", kind: "integer", min: 1, max: 500, fallback: 100, words: "How many changes at most."}
 
-// activityView is what was changed.
+// activityView is the response of GET /activity.
 type activityView struct {
 	Changes []activity.Change `json:"changes"`
 }
 
-// getActivity lists the last changes that root made, or somebody in the console.
+// getActivity lists the last changes made by root or in the console.
 func (a *API) getActivity(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
 	limit := int(activityLimit.integer(q))

@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestChangesByRootAreKept requires that the operator sees what was changed with the root key, and
-// nobody's secrets.
+// TestChangesByRootAreKept requires that the operator sees changes made with the root key, but no
+// secrets.
 func TestChangesByRootAreKept(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)

@@ -47,7 +47,7 @@ type Config struct {
 	Jobs JobsConfig
 	// Machines configures the routes that are about state machines.
 	Machines MachinesConfig
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
 	// Queues configures the routes that are about queues.
 	Queues QueuesConfig
@@ -56,7 +56,7 @@ type Config struct {
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
 	// [rest.DefaultBodyBudget].
 	BodyBudget int
-	// Connections, if given, bound those of the API and of the console.
+	// Connections, if given, bounds the connections to the API and to the console.
 	Connections *rest.Connections
 	// Live knows how the bus is.
 	Live Live
@@ -66,7 +66,7 @@ type Config struct {
 	Tracer *telemetry.Tracer
 	// Recorder, if given, counts them.
 	Recorder *telemetry.Recorder
-	// Refusals, if given, counts what is refused.
+	// Refusals, if given, counts refused requests.
 	Refusals *rest.Refusals
 	// Console, if given, makes the console, which is served at /console/. It calls the API in this
 	// process by a handler, and reads forms into the buffers of the API.
@@ -157,7 +157,7 @@ func (a *API) mountConsole(r chi.Router) {
 	plain := a.config.Console(a.inProcess(), a.Buffers)
 	packed := rest.Compress(plain)
 	r.Mount("/console/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost { // it may be answered with a secret, beside what was sent: BREACH
+		if r.Method == http.MethodPost { // it may echo text beside a secret: BREACH
 			plain.ServeHTTP(w, r)
 			return
 		}

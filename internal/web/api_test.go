@@ -31,7 +31,7 @@ func newAPI(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *a
 	return withSchemes(webtest.New(t, redis, adjust...))
 }
 
-// withSchemes has requests be authenticated by the scheme of an api.
+// withSchemes authenticates the requests of an api by its scheme.
 func withSchemes(served *webtest.API) *api {
 	a := &api{API: served}
 	basic := a.Authorize

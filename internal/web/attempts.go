@@ -49,7 +49,7 @@ type attemptView struct {
 	Error *string `json:"error"`
 	// In ms; 0 to clients if an address that is not public gave no answer.
 	Duration int64 `json:"duration" api:"minimum=0"`
-	// When what is left may be sent again, in ms since the Unix epoch.
+	// When the rest may be sent again, in ms since the Unix epoch.
 	RetryAt *int64 `json:"retry_at"`
 	// The beginning of the response's body; null for clients if the address is not public.
 	Excerpt *string `json:"excerpt"`

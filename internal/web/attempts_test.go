@@ -116,7 +116,7 @@ func TestQueuedBatches(t *testing.T) {
 	})
 }
 
-// TestARemovedBatchBecomesADeadLetter also redelivers that, and looks at what was counted.
+// TestARemovedBatchBecomesADeadLetter also redelivers the dead letter, and checks the counters.
 func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	recorder := telemetry.NewRecorder(telemetry.NewRegistry(), storetest.OpenAll(t, redis).First(), slog.New(slog.DiscardHandler))

@@ -25,7 +25,7 @@ var eventsSkipped = parameter{
 	words: "How many of the events are skipped; at most 1,000 are returned, and some 4 MiB.",
 }
 
-// batchOperations are about what is queued.
+// batchOperations are the operations on queued batches.
 func (h *subscriberHandlers) batchOperations() []operation {
 	return []operation{
 		{

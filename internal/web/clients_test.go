@@ -15,8 +15,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// wireClient is an existing client as the server sees it, written from descriptions of what each
-// client sends.
+// wireClient is an existing client as the server sees it, from descriptions of its requests.
 type wireClient struct {
 	// name is also its token and its topic.
 	name string

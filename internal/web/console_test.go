@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// askingConsole answers with what the API tells it of who calls.
+// askingConsole passes on the API's answer to GET /whoami.
 func askingConsole(api http.Handler, _ *rest.Buffers) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked := r.Clone(r.Context())

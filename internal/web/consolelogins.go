@@ -42,9 +42,9 @@ type consoleLoginView struct {
 	URL string `json:"url" api:"format=uri-reference"`
 }
 
-// sentLogin is whom a link is to log in.
+// sentLogin is the body of a request for a login link.
 type sentLogin struct {
-	// Who logs in, for the log and the activity. Nobody checks it.
+	// Who logs in, for the log and the activity. The bus does not check it.
 	Person string `json:"person" api:"maxLength=64"`
 	// Whether the login changes nothing. Such a login lasts 30 days, others last 12 h. False if left
 	// out.
@@ -54,7 +54,7 @@ type sentLogin struct {
 // maxPerson is how many characters the name of a person may have.
 const maxPerson = 64
 
-// postConsoleLogin makes a link that logs in to the console as who calls.
+// postConsoleLogin makes a link that logs in to the console as the caller.
 func (a *API) postConsoleLogin(w http.ResponseWriter, r *http.Request) {
 	view, err := a.newConsoleLogin(w, r)
 	if err != nil {
@@ -84,8 +84,8 @@ func (a *API) newConsoleLogin(w http.ResponseWriter, r *http.Request) (view cons
 	return view, nil
 }
 
-// consoleAddress is where the console is, for who has sent a request: empty if that is at the
-// address of the bus, which only the sender knows.
+// consoleAddress returns the console's URL for the sender of a request. It is empty if the console
+// is at the address of the bus: only the sender knows that.
 func (a *API) consoleAddress(r *http.Request) string {
 	if a.config.ConsoleListener == nil {
 		return ""

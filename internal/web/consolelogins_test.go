@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// namedLogins makes codes that say what they are for.
+// namedLogins makes codes that contain their client and person.
 type namedLogins struct{}
 
 func (namedLogins) NewCode(_ context.Context, token bus.Token, person string, lookOnly bool) (string, error) {

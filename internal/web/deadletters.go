@@ -34,7 +34,7 @@ var letterFilter = []parameter{
 	},
 }
 
-// letterOperations are about what the bus has given up on.
+// letterOperations are the operations on dead letters.
 func (h *subscriberHandlers) letterOperations() []operation {
 	return []operation{
 		{
@@ -120,7 +120,7 @@ type letterView struct {
 	Status *int `json:"status"`
 	// Of the last attempt.
 	Error *string `json:"error"`
-	// What the receipt said of it.
+	// The receipt's note on it.
 	Note     *string `json:"note"`
 	Attempts int     `json:"attempts" api:"minimum=0"`
 	Events   int     `json:"events" api:"minimum=0"`
@@ -295,7 +295,7 @@ type sentSelection struct {
 	// True for all that match the rest.
 	All    *bool            `json:"all"`
 	Reason *bus.DeathReason `json:"reason" api:"enum=attempts|age|refused|rejected|removed"`
-	// Only those whose last attempt was answered with this status. 0: those that got no answer.
+	// Only letters whose last attempt was answered with this status. 0: letters without an answer.
 	Status *int64 `json:"status" api:"minimum=0 maximum=999"`
 	// Only those put away at this time or later, in ms since the Unix epoch.
 	Since *int64 `json:"since" api:"format=int64"`

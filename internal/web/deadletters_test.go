@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// bury makes dead letters of alice, who is subscribed: letter i has the events 1..i.
+// bury makes dead letters of alice, and subscribes her: letter i has the events 1..i.
 func (a subscriberAPI) bury(redis *rdbtest.Server, letters int) {
 	a.T.Helper()
 	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)

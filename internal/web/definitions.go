@@ -54,7 +54,7 @@ var graphTypes = map[string]string{
 	"dot": "text/vnd.graphviz; charset=utf-8", "mermaid": "text/plain; charset=utf-8", "svg": "image/svg+xml",
 }
 
-// machineFormats are those that a machine is shown in.
+// machineFormats are the formats in which a machine can be shown.
 var machineFormats = append([]string{"json"}, definition.Formats...)
 
 // getMachine shows a machine, as JSON or as a graph.
@@ -88,7 +88,7 @@ func (h *machineHandlers) drawMachine(w http.ResponseWriter, r *http.Request, fo
 	}
 	w.Header().Set("Content-Type", graphTypes[format])
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	// A browser that opens it must not run what it might find in it.
+	// A browser that opens the picture must not run scripts that it might contain.
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
 	_, _ = io.WriteString(w, picture) // an error means that the client is gone
 }

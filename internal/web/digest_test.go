@@ -163,8 +163,8 @@ func TestDigestTakesATokenAsTheUserName(t *testing.T) {
 	}
 }
 
-// TestDigestTakesCredentialsThatAreCutAtAColon sends what curl makes of names and tokens with
-// colons. What a user name and its password mean without being cut comes first.
+// TestDigestTakesCredentialsThatAreCutAtAColon sends names and tokens with colons as curl cuts
+// them. A user name and password that match uncut take precedence.
 func TestDigestTakesCredentialsThatAreCutAtAColon(t *testing.T) {
 	const root = "key:x:1"
 	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.RootKey = root })

@@ -1,7 +1,7 @@
-// Package web is the HTTP API. [API.operations] is the table of all that it can be asked for: from
-// a row come its route, the query that it allows, and its part of openapi.json. Each resource has a
-// file with its rows, its handlers, the JSON it takes and the JSON it returns. Package rest has
-// what the handlers share, authenticates requests and serves connections.
+// Package web is the HTTP API. [API.operations] is the table of its operations: each row defines a
+// route, the query that it allows, and its part of openapi.json. Each resource has a file with its
+// rows, its handlers, the JSON it takes and the JSON it returns. Package rest has the handlers'
+// shared code, authenticates requests and serves connections.
 //
 // openapi.json documents the API. A test generates it from the table, from the types of requests
 // and responses with the comments of their fields, and from testdata/openapi-by-hand.json: the

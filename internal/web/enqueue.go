@@ -21,7 +21,7 @@ import (
 // space, and room for the other members.
 const maxJobBody = 2*jobs.MaxData + 4<<10
 
-// randomID in place of an id has one be made, for load tests.
+// randomID in place of an id requests a random one, for load tests.
 const randomID = "random_id"
 
 // sentJob is a job as clients send it.

@@ -207,7 +207,7 @@ func TestARequestIsRepeatedAfterItsJobHasExpired(t *testing.T) {
 	})
 }
 
-// endless is a body without an end, of which so many bytes were read.
+// endless is a body without an end; read counts the bytes read.
 type endless struct{ read int }
 
 func (e *endless) Read(into []byte) (int, error) {

@@ -19,7 +19,7 @@ type fetchedView struct {
 	ID string `json:"id" api:"ref=JobID"`
 	// Any JSON value. It is kept as it is sent, but for white space that makes it longer.
 	Data json.RawMessage `json:"data"`
-	// What the report has to name.
+	// The `attempt` to report.
 	Attempt int `json:"attempt" api:"minimum=1 maximum=32767"`
 	// Until when to report.
 	Deadline string `json:"deadline" api:"format=date-time"`
@@ -45,7 +45,7 @@ func (h *jobHandlers) postFetch(w http.ResponseWriter, r *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, views)
 }
 
-// sentFetch is what a service asks for.
+// sentFetch is the body of a fetch.
 type sentFetch struct {
 	// How many jobs at most. 1 if left out or null.
 	Max *int64 `json:"max" api:"minimum=1 maximum=100"`
@@ -80,7 +80,8 @@ func (h *jobHandlers) fetch(w http.ResponseWriter, r *http.Request, count int, w
 	name := nameParam(r)
 	of := h.of(r, name)
 	look := func() ([]jobs.Job, error) {
-		// Once it has begun it is not broken off: what it takes has to be handed out, or given back.
+		// A fetch that has begun is not cancelled: the jobs that it takes must be handed out, or given
+		// back.
 		fetched, expired, err := of.Fetch(context.WithoutCancel(r.Context()), name, count, h.Now())
 		if expired > 0 {
 			h.config.Recorder.Count(telemetry.EndedJobs, expired, string(name), string(jobs.Expired), telemetry.Web)

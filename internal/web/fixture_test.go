@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// start is what the clock of an api shows at first.
+// start is the initial time of an api's clock.
 var start = time.Date(2026, 1, 31, 18, 0, 0, 123_456_000, time.UTC)
 
 // newJobs makes an API whose clock stands at the start.
@@ -96,7 +96,7 @@ func (a *jobsAPI) fetch(name string) (attempt int) {
 	return fetched[0].Attempt
 }
 
-// pass moves the clock on, and has a worker take what came up: nothing that it would have to send.
+// pass moves the clock on, and a worker takes the due jobs. None of them may need to be sent.
 func (a *jobsAPI) pass(d time.Duration) {
 	a.T.Helper()
 	a.Ahead += d

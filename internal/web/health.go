@@ -12,8 +12,7 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// healthOperations are those that need neither Redis nor credentials: for load balancers, without
-// TLS.
+// healthOperations need neither Redis nor credentials: they are for load balancers, without TLS.
 func (a *API) healthOperations() []operation {
 	ping := operation{
 		method: http.MethodGet, path: "/health/ping", handle: a.getPing, who: public,
@@ -118,7 +117,7 @@ func redirectToConsole(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// callerView says who calls.
+// callerView is the response of GET /whoami.
 type callerView struct {
 	// The client's name, as others see it.
 	Client bus.ClientName `json:"client"`
@@ -132,9 +131,9 @@ func (a *API) getCaller(w http.ResponseWriter, r *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, callerView{who.PublicName(), who.Root})
 }
 
-// RunWaiting serves a bus of which Redis has said nothing yet until the context is done: /health is
-// answered as ever, all else with 503. It leaves the listener open, and the connections that come
-// later wait for what serves next.
+// RunWaiting serves a bus whose Redis has not answered yet, until the context is done: it answers
+// /health as usual, and everything else with 503. It leaves the listener open, and later
+// connections wait for the next server.
 func RunWaiting(ctx context.Context, on net.Listener, certificate *rest.Certificate, log *slog.Logger) error {
 	a := &API{Service: &rest.Service{Log: log, Now: time.Now}}
 	r := a.newRouter(a.outer()...)

@@ -11,8 +11,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// historyOperations are for every client and the operator; what a history keeps is said by the
-// topic's publisher or the operator.
+// historyOperations are for every client and the operator; only the topic's publisher or the
+// operator may change a history's limits.
 func (a *API) historyOperations() []operation {
 	return []operation{
 		{
@@ -74,7 +74,7 @@ func (a *API) historyOperations() []operation {
 	}
 }
 
-// sentHistory is what a history is to keep.
+// sentHistory are the limits of a history.
 type sentHistory struct {
 	// How many events are kept.
 	Events *int64 `json:"events" api:"minimum=1 maximum=10000000"`
@@ -107,8 +107,8 @@ func (a *API) deleteHistory(w http.ResponseWriter, r *http.Request) {
 	a.RespondChanged(w, r, err, "history removed", slog.String("topic", string(topic)))
 }
 
-// historyView is what a topic's history keeps. Durations are in ms, times in ms since the Unix
-// epoch; a limit that it does not have is null.
+// historyView is a topic's history. Durations are in ms, times in ms since the Unix epoch; an
+// absent limit is null.
 type historyView struct {
 	// How many events are kept. Null if that is not limited.
 	Events *int64 `json:"events"`
@@ -117,7 +117,7 @@ type historyView struct {
 	// The size of all that is kept: of the events as stored, with 8 bytes more for each. Null if that
 	// is not limited.
 	Bytes *int64 `json:"bytes"`
-	// The position of the oldest event; of an empty history that of the next.
+	// The position of the oldest event; the position of the next event if the history is empty.
 	First int64 `json:"first"`
 	// The position of the newest event; of an empty history the one before `first`.
 	Last int64 `json:"last"`
@@ -127,7 +127,7 @@ type historyView struct {
 	StoredBytes  int64  `json:"stored_bytes" api:"minimum=0"`
 }
 
-// getHistory shows what a topic's history keeps.
+// getHistory shows a topic's history.
 func (a *API) getHistory(w http.ResponseWriter, r *http.Request) {
 	topic := rest.TopicParam(r)
 	h, err := a.historyOf(topic).Get(r.Context(), topic)

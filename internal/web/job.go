@@ -21,7 +21,7 @@ type jobView struct {
 	ID string `json:"id" api:"ref=JobID"`
 	// Its type.
 	Name jobs.TypeName `json:"name"`
-	// How many attempts are left, the one in progress included: what a report has as `attempt`.
+	// How many attempts are left, the one in progress included: the `attempt` of a report.
 	Attempts int         `json:"attempts" api:"minimum=0 maximum=32767"`
 	Status   jobs.Status `json:"status" api:"enum=queued|in-progress|succeeded|failed|expired|cancelled"`
 	// The earliest time at which it is given to its service.
@@ -71,7 +71,7 @@ func viewJobs(r *http.Request, list []jobs.Job) []jobView {
 	return views
 }
 
-// The number of characters of what is taken for an id, without its prefix.
+// The length of an id in characters, without its prefix.
 const (
 	minID = 20
 	maxID = 40
@@ -118,7 +118,7 @@ func (h *jobHandlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.
 // jobAttemptView is an attempt at a job. Clients do not see the answers of an address that one of
 // them chose and that is not a public one, nor how long it did not answer.
 type jobAttemptView struct {
-	// How many attempts were left, this one included: what its report has as `attempt`.
+	// How many attempts were left, this one included: the `attempt` of its report.
 	Attempt int `json:"attempt" api:"minimum=0 maximum=32767"`
 	// When a worker or a service took the job; null if it was reported on before.
 	BeganAt *string `json:"began_at" api:"format=date-time"`

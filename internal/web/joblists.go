@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// openStatuses are those of jobs that have not ended.
+// openStatuses are the statuses of jobs that have not ended.
 var openStatuses = []jobs.Status{jobs.Queued, jobs.InProgress}
 
 // getJobs lists jobs that have not ended.

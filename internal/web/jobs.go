@@ -58,9 +58,8 @@ var (
 	}
 )
 
-// operations are about jobs, for every client and the operator. What is changed of the jobs of a
-// type with a list of clients, by these only. Those that ignore names in queries are the requests
-// of rickover's clients and services.
+// operations are for every client and the operator. If a type lists its clients, only these may
+// change its jobs. The requests of rickover's clients and services ignore names in queries.
 func (h *jobHandlers) operations() []operation {
 	return []operation{
 		{
@@ -233,7 +232,7 @@ type jobHandlers struct {
 	*rest.Service
 	config JobsConfig
 	stores *jobs.Bus
-	// pulls are those for types of each partition, by number.
+	// pulls are the waiting requests for types of each partition, by its number.
 	pulls []*pulls
 	// waiting are the requests that wait for jobs, of types of all partitions.
 	waiting *rest.Places
@@ -250,9 +249,9 @@ func newJobHandlers(config JobsConfig, service *rest.Service, all *jobs.Bus) *jo
 	return h
 }
 
-// Run serves the requests that wait for jobs until the context is done. They are answered then, and
-// others do not wait. Those for types of a partition wait there, so that one that is away holds up
-// no others.
+// Run serves the requests that wait for jobs, until the context is done. Then they are answered,
+// and later ones do not wait. Requests wait per partition, so that an unavailable partition delays
+// only its own types.
 func (h *jobHandlers) Run(ctx context.Context) {
 	h.stores.Each(func(number int, st *jobs.Store) error {
 		waiter := st.NewPullWaiter(pollInterval)
@@ -262,7 +261,7 @@ func (h *jobHandlers) Run(ctx context.Context) {
 	})
 }
 
-// of has all of a type, for what the caller asks for.
+// of returns the store of a type, acting for the caller.
 func (h *jobHandlers) of(r *http.Request, name jobs.TypeName) *jobs.Store {
 	return h.stores.Of(name).For(clientOf(r))
 }

@@ -14,7 +14,8 @@ import (
 // forBob has only bob use a type.
 func forBob(t *jobs.Type) { t.Clients = bus.Clients{"bob", "carol"} }
 
-// TestATypeIsForItsClients has alice, whom the type does not name, and bob and root do the same.
+// TestATypeIsForItsClients sends the same requests as alice, whom the type does not name, as bob
+// and as root.
 func TestATypeIsForItsClients(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)

@@ -115,7 +115,7 @@ func TestJobsOfSeveralPartitions(t *testing.T) {
 		divided := storetest.NewPartitions(t, redis.Open(t))
 		p := newPartedJobs(t, divided.Bus)
 		var ahead atomic.Int64
-		began := time.Now() // what no thread may take is put off, so the clock has to go on
+		began := time.Now() // jobs that no thread may take are put off, so the clock must go on
 		p.Clock = func() time.Time { return start.Add(time.Since(began) + time.Duration(ahead.Load())) }
 		accepted := make(chan string, 10)
 		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,13 +153,13 @@ func TestJobsOfSeveralPartitions(t *testing.T) {
 		assert.Contains(t, page.Header.Get("Link"), `rel="next"`)
 		assert.Equal(t, []string{jobID(11)}, p.list("/v1/jobs?status=queued&name="+p.names[1]))
 
-		// An id is that of a job of one type in each partition.
+		// Types in different partitions may each have a job with the same id.
 		p.require(202, "PUT", "/v1/jobs/"+p.names[1]+"/"+jobID(0), `{"data":1,"run_after":"2026-03-01T00:00:00Z"}`)
 		p.refuse("GET", "/v1/jobs/"+jobID(0), "", 409, "conflict")
 		p.refuse("POST", "/v1/jobs/"+jobID(0)+"/replay", "", 409, "conflict")
 		assert.Equal(t, "succeeded", p.show("/v1/jobs/"+p.names[0]+"/"+jobID(0)).Status)
 
-		// Schedules, and the end of what was archived.
+		// Schedules, and the deletion of archived jobs.
 		ahead.Store(int64(2 * time.Minute))
 		_, tasks := jobs.SpareTasksOf(p.jobs, nil, slog.New(slog.DiscardHandler), p.now)
 		for _, task := range tasks {

@@ -139,7 +139,7 @@ type sentType struct {
 	Clients      rest.Nullable[bus.Clients]    `json:"clients"`
 }
 
-// apply sets what was sent. It validates nothing.
+// apply sets the members that were sent. It validates nothing.
 func (s *sentType) apply(t *jobs.Type) {
 	set(s.Strategy, "", func(strategy jobs.Strategy) { t.Strategy = strategy })
 	set(s.Attempts, 0, func(n int16) { t.Attempts = int(n) })
@@ -157,7 +157,7 @@ func (s *sentType) apply(t *jobs.Type) {
 	set(s.ScheduleData, nil, func(data jsontext.Value) { t.ScheduleData = jobs.FitData(data) })
 }
 
-// set assigns what was sent of a member: its default for null.
+// set assigns a member that was sent, or its default for null.
 func set[T any](member rest.Nullable[T], value T, assign func(T)) {
 	if !member.Sent {
 		return
@@ -226,7 +226,7 @@ type typeView struct {
 type countsView struct {
 	// Due, or not due yet.
 	Queued int64 `json:"queued" api:"minimum=0"`
-	// Of these, those that are due and held back by the limit or a pause.
+	// Of these, the jobs that are due and held back by the limit or a pause.
 	Waiting int64 `json:"waiting" api:"minimum=0"`
 	// In the hands of the service.
 	InProgress int64 `json:"in_progress" api:"minimum=0"`
@@ -302,7 +302,7 @@ func (h *jobHandlers) readType(w http.ResponseWriter, r *http.Request) (t jobs.T
 	return t, err
 }
 
-// patchType changes what was sent of a type.
+// patchType changes the members of a type that were sent.
 func (h *jobHandlers) patchType(w http.ResponseWriter, r *http.Request) {
 	var sent sentType
 	err := h.ReadJSON(w, r, maxTypeBody, &sent)
@@ -316,7 +316,7 @@ func (h *jobHandlers) patchType(w http.ResponseWriter, r *http.Request) {
 	h.respondType(w, r, t, err)
 }
 
-// change applies to a type what a client that may do that has sent.
+// change applies a client's request to a type, if the client may change it.
 func (h *jobHandlers) change(r *http.Request, t *jobs.Type, sent *sentType) error {
 	if err := mayChange(r, *t); err != nil {
 		return err

@@ -72,8 +72,8 @@ func (h *machineHandlers) listLabels(w http.ResponseWriter, r *http.Request, l *
 	}
 }
 
-// machine returns the machine of a request, and the definitions that it is from: those of the bus,
-// or of a label's partition.
+// machine returns the machine of a request and the definitions that contain it: the bus's, or a
+// partition's for a label.
 func machine(r *http.Request, from interface {
 	Definitions(context.Context) (*machines.Definitions, error)
 }) (*machines.Machine, *machines.Definitions, error) {
@@ -88,8 +88,8 @@ func machine(r *http.Request, from interface {
 	return m, definitions, nil
 }
 
-// label returns the label of a request, and the definitions that hold for it. Of a label that was
-// deleted it returns what is kept of it.
+// label returns the label of a request, and the definitions that hold for it. For a deleted label
+// it returns its remains.
 func (h *machineHandlers) label(r *http.Request) (machines.Label, *machines.Definitions, error) {
 	label, definitions, err := h.labels(r).Label(r.Context(), machineParam(r), labelParam(r))
 	if definitions != nil && definitions.Machine(machineParam(r)) == nil {
@@ -135,7 +135,7 @@ func (h *machineHandlers) postLabel(w http.ResponseWriter, r *http.Request) {
 	h.respondChanged(w, r, http.StatusCreated, label, wait, err)
 }
 
-// patchLabel merges metadata into that of a label, which may move it.
+// patchLabel merges metadata into a label's, which may move it.
 func (h *machineHandlers) patchLabel(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
 	keepNull := rest.Word(q, "null", []string{"keep"}) == "keep"

@@ -30,7 +30,7 @@ type labelView struct {
 // waitingView is why a label is in its gate, and what will have that evaluated.
 type waitingView struct {
 	condition.Explanation
-	// What will have the condition evaluated.
+	// The triggers that evaluate the condition.
 	Triggers []triggerView `json:"triggers"`
 }
 

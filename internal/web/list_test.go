@@ -169,7 +169,7 @@ func TestListsTakeLittleMemory(t *testing.T) {
 	defer server.Close()
 	inUse := func() uint64 {
 		var stats runtime.MemStats
-		runtime.GC() // what is left is in use
+		runtime.GC() // leaves the memory in use
 		runtime.ReadMemStats(&stats)
 		return stats.HeapAlloc
 	}
@@ -236,7 +236,7 @@ func TestAnInterruptedListIsNotTakenForComplete(t *testing.T) {
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	assert.Equal(t, 200, resp.StatusCode)
-	redis.Kill(t) // most of it has not been read yet
+	redis.Kill(t) // most of the list has not been read yet
 	text, err := io.ReadAll(resp.Body)
 	require.Error(t, err, "%d bytes", len(text))
 	assert.False(t, json.Valid(text))

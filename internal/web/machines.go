@@ -59,8 +59,8 @@ var (
 )
 
 // operations are for every client: it may see the machines and their labels, and change labels
-// unless the machine names those that may. The operator defines the machines. Those that ignore
-// names in queries are the requests of the original's clients.
+// unless the machine lists the clients that may. The operator defines the machines. The requests of
+// the original's clients ignore names in queries.
 func (h *machineHandlers) operations() []operation {
 	return []operation{
 		{
@@ -271,7 +271,8 @@ const machinesPath = "/state-machines"
 // RefuseSlashes refuses names with a slash, which the router would take for two.
 func RefuseSlashes(next http.Handler) http.Handler { return rest.RefuseSlashes(machinesPath+"/", next) }
 
-// labels has the label in a request's path, if there is one, for what the caller asks for.
+// labels returns the store of the label in a request's path, if there is one, acting for the
+// caller.
 func (h *machineHandlers) labels(r *http.Request) *engine.Store {
 	return h.stores.Of(machineParam(r), labelParam(r)).For(clientOf(r))
 }

@@ -8,8 +8,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestAMachineIsForItsClients has alice, whom the machine does not name, and bob and root do the
-// same.
+// TestAMachineIsForItsClients sends the same requests as alice, whom the machine does not name, as
+// bob and as root.
 func TestAMachineIsForItsClients(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newMachinesAPI(t, redis)

@@ -93,8 +93,8 @@ func TestBodiesUnderWayShareABudget(t *testing.T) {
 			refused.Add(1)
 		}
 	})
-	// A sender of 300,000 bytes takes 512 KiB, and those of one client may take 16 MiB: 32 at a time.
-	// On a slow host these time out before the last ones have sent theirs, and others take their
+	// A sender of 300,000 bytes takes 512 KiB, and all senders of a client may take 16 MiB: 32 at a
+	// time. On a slow host they time out before the last ones have finished, and others take their
 	// place.
 	require.Eventually(t, func() bool { return refused.Load() >= int64(slowSenders)/2 }, time.Minute, 10*time.Millisecond)
 	took := inMemory() - before

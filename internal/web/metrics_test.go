@@ -42,8 +42,8 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	}
 }
 
-// requireCountedByRoute has requests of each kind, with secrets in paths, methods and credentials,
-// none of which may be in the metrics.
+// requireCountedByRoute sends requests of each kind, with secrets in paths, methods and
+// credentials, and requires that the metrics contain none of the secrets.
 func requireCountedByRoute(t *testing.T, tracer *telemetry.Tracer) {
 	t.Helper()
 	registry := telemetry.NewRegistry()

@@ -32,7 +32,7 @@ var update = flag.Bool("update", false, "write openapi.json anew")
 func TestOpenAPIIsFresh(t *testing.T) {
 	text := generateOpenAPI(t)
 	if *update {
-		require.NoError(t, os.WriteFile("openapi.json", text, 0o644)) //nolint:gosec // for everybody
+		require.NoError(t, os.WriteFile("openapi.json", text, 0o644)) //nolint:gosec // world-readable
 	}
 	kept, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)
@@ -41,15 +41,15 @@ func TestOpenAPIIsFresh(t *testing.T) {
 	}
 }
 
-// byHandPath has what no row of the table and no Go type says: the head, security, the delivery as
-// a webhook, three responses with headers of their own, and some schemas. Those of events,
-// receipts and of a subscription with its options are read by code without a type. The others have
-// a type, and are still to be taken from it: StateMachine, LabelList, HistoryEvents and
-// its elements, and what makes or changes a job or a job type, where one type stands for two
+// byHandPath has the parts that come from no row of the table and no Go type: the head, security,
+// the delivery as a webhook, three responses with headers of their own, and some schemas. Code
+// reads events, receipts and a subscription with its options without a type. The other schemas have
+// a type, and are still to be generated from it: StateMachine, LabelList, HistoryEvents and its
+// elements, and the bodies that make or change a job or a job type, where one type stands for two
 // schemas.
 const byHandPath = "testdata/openapi-by-hand.json"
 
-// byHand is what is kept by hand of openapi.json.
+// byHand is the part of openapi.json that is kept by hand.
 type byHand struct {
 	OpenAPI    string          `json:"openapi"`
 	Info       json.RawMessage `json:"info"`
@@ -162,7 +162,7 @@ func generateOpenAPI(t *testing.T) []byte {
 	return append(indented.Bytes(), '\n')
 }
 
-// merged adds to what was generated what is kept by hand.
+// merged adds the parts kept by hand to the generated ones.
 func merged(generated object, kept map[string]json.RawMessage) object {
 	for name, text := range kept {
 		generated.set(name, text)
@@ -189,7 +189,7 @@ func (g *generator) paths() (paths object) {
 	return paths
 }
 
-// newTable is an API of which only the table is used.
+// newTable returns an API that has only its table.
 func newTable() *API {
 	return &API{subscriber: &subscriberHandlers{}, jobs: &jobHandlers{}, machines: &machineHandlers{}, queues: &queueHandlers{}}
 }
@@ -421,8 +421,8 @@ func (g *generator) structSchema(of reflect.Type, sent, open bool) object {
 	return schema
 }
 
-// addFields adds the fields of a struct. In a request those that are tagged so are required, in a
-// response all that are always there.
+// addFields adds the fields of a struct. A request requires the fields tagged so, a response all
+// that are always there.
 func (g *generator) addFields(of reflect.Type, sent bool, properties *object, required *[]string) {
 	for field := range of.Fields() {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -454,8 +454,8 @@ func (g *generator) addFields(of reflect.Type, sent bool, properties *object, re
 	}
 }
 
-// constrain adds what the tag of a field says: words of JSON Schema with their values, of which
-// those that begin with items. are about the elements of an array. A space is %20.
+// constrain adds the words of JSON Schema in a field's tag, with their values. Words that begin
+// with items. go to the elements of an array. A space is %20.
 func constrain(schema *object, tags []string) {
 	for _, tag := range tags {
 		name, value, _ := strings.Cut(tag, "=")
@@ -554,8 +554,8 @@ func componentOf(of reflect.Type) string {
 	return ""
 }
 
-// schemas are the types that openapi.json has by a name. What is sent to the bus is sent, and may
-// have other members only if it is open. Words describe the type.
+// schemas are the types that openapi.json has by a name. Types in requests are marked sent; they
+// allow other members only if open. Words describe the type.
 var schemas = []struct {
 	name       string
 	of         any

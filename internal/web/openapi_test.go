@@ -41,8 +41,8 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	assert.ElementsMatch(t, served, documented)
 }
 
-// TestEveryRequestHasAnExample checks each against its schema, and sends it: it may be refused for
-// what is there, but not as a bad request.
+// TestEveryRequestHasAnExample checks each example against its schema, and sends it: the bus may
+// refuse it because of its state, but not as a bad request.
 func TestEveryRequestHasAnExample(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")

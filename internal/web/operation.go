@@ -16,7 +16,7 @@ type operation struct {
 	method, path string
 	handle       http.HandlerFunc
 	who          access
-	// query says which other names than those of params its query may have. A public operation ignores
+	// query is the rule for names in the query that params does not have. A public operation ignores
 	// its query.
 	query queryRule
 	// params are all parameters: of the path, of the query in the order in which an error lists them,
@@ -34,7 +34,7 @@ type operation struct {
 	fails []problem
 }
 
-// access is by whom an operation may be called.
+// access selects the callers of an operation.
 type access int
 
 const (
@@ -74,7 +74,7 @@ type parameter struct {
 	schema string
 }
 
-// integer reads the parameter from a query. What is wrong becomes the query's error.
+// integer reads the parameter from a query. An invalid value becomes the query's error.
 func (p parameter) integer(q *rest.Query) int64 {
 	fallback, _ := p.fallback.(int)
 	return p.integerOr(q, int64(fallback))
@@ -93,7 +93,7 @@ func texts[T ~string](words []T) (all []string) {
 	return all
 }
 
-// body is what an operation reads.
+// body describes the body of a request.
 type body struct {
 	// of is a value of the type that is read: see [response.of].
 	of any
@@ -150,7 +150,7 @@ type problem struct {
 	component string
 }
 
-// The errors that most operations may return, by what they take: see [operation.problems].
+// The errors that most operations may return, depending on their input: see [operation.problems].
 var (
 	badRequest     = problem{http.StatusBadRequest, "Something in the request is wrong; nothing was changed.", "BadRequest"}
 	unauthorized   = problem{status: http.StatusUnauthorized, component: "Unauthorized"}
@@ -206,8 +206,8 @@ func (o operation) queryNames() (names []string) {
 	return names
 }
 
-// addRoutes adds the routes of some operations. What a request passes first is here in this order:
-// who it is from, whether that may send it, and its query.
+// addRoutes adds the routes of some operations. The checks before a handler are in this order:
+// authentication, the caller's permission, the query.
 func (a *API) addRoutes(r chi.Router, operations []operation) {
 	for _, o := range operations {
 		to := r

@@ -53,7 +53,7 @@ func (a *API) getOverview(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !rest.Caller(r).Root {
-		figures.Processes = slices.Clone(figures.Processes) // they are everybody's
+		figures.Processes = slices.Clone(figures.Processes) // the slice is shared
 		for i := range figures.Processes {
 			figures.Processes[i].Host, figures.Processes[i].PID = "", 0
 		}
@@ -83,7 +83,7 @@ type seriesView struct {
 	Dropped   column `json:"dropped_events,omitempty" api:"items.nullable"`
 	Queued    column `json:"queued_events,omitempty" api:"items.nullable"`
 	OldestAge column `json:"oldest_event_age_seconds,omitempty" api:"items.nullable"`
-	// Of the bus, those of the worst subscriber.
+	// Of the bus, the health points of the worst subscriber.
 	Health column `json:"health_points,omitempty" api:"items.nullable"`
 	// Of the bus only.
 	Used column `json:"redis_used_bytes,omitempty" api:"items.nullable"`
@@ -96,7 +96,7 @@ type seriesView struct {
 // column has the values of the steps.
 type column []float32
 
-// MarshalJSON writes what is no number as null.
+// MarshalJSON writes NaN and infinities as null.
 func (c column) MarshalJSON() ([]byte, error) {
 	text := []byte{'['}
 	for i, v := range c {
@@ -143,7 +143,7 @@ func rangeNames() (names []string) {
 	return names
 }
 
-// readSubject reads what a track is about: bus, topic/ or subscriber/ and a name.
+// readSubject reads the subject of a track: bus, topic/ or subscriber/ and a name.
 func readSubject(q *rest.Query, text string) (of overview.Subject) {
 	kind, name, _ := strings.Cut(text, "/")
 	switch {

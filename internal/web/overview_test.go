@@ -88,7 +88,7 @@ func TestAHistoryIsServed(t *testing.T) {
 func TestAnOverviewOfNothing(t *testing.T) {
 	server := rdbtest.Real(t)
 	a := newAPI(t, server)
-	a.Do(rootKey, "GET", "/topics", "") // so that who calls is known
+	a.Do(rootKey, "GET", "/topics", "") // so that the caller is known
 	server.Kill(t)
 	assert.Equal(t, http.StatusServiceUnavailable, a.Problem(rootKey, "GET", "/overview", "").Status)
 	server.Restart(t)

@@ -44,7 +44,7 @@ func TestTheListsOfThePageAreFresh(t *testing.T) {
 	}
 	assert.Equal(t, all, shown)
 	if *update {
-		require.NoError(t, os.WriteFile(pagePath, text, 0o644)) //nolint:gosec // for everybody
+		require.NoError(t, os.WriteFile(pagePath, text, 0o644)) //nolint:gosec // world-readable
 		return
 	}
 	if !bytes.Equal(page, text) {
@@ -52,8 +52,8 @@ func TestTheListsOfThePageAreFresh(t *testing.T) {
 	}
 }
 
-// pageGroups are the operations of each list. What is an alias, or for the operator beside the
-// client itself, the page says in a sentence.
+// pageGroups are the operations of each list. The page has a sentence for the aliases, and for
+// operator paths that repeat a client's.
 func pageGroups() map[string][]operation {
 	a := newTable()
 	tagged := func(tag string, of ...[]operation) (some []operation) {
@@ -84,7 +84,7 @@ func pageGroups() map[string][]operation {
 	}
 }
 
-// description is what the lists show of openapi.json.
+// description is the part of openapi.json that the lists show.
 type description struct {
 	Paths map[string]map[string]struct {
 		Body struct {
@@ -112,13 +112,13 @@ type shape struct {
 	OneOf      []shape         `json:"oneOf"`
 }
 
-// accessWords say who may call an operation, if its own words do not.
+// accessWords name the callers of an operation, unless its own text does.
 var accessWords = map[access]string{public: "anyone", clientsAndRoot: "client, root", clientsOnly: "client", rootOnly: "root"}
 
 // someOf finds in the words of an operation which clients may call it beside the operator.
 var someOf = regexp.MustCompile(`^For (the [a-z' ]+),? and the operator\.`)
 
-// callers says who may call an operation.
+// callers names the callers of an operation.
 func (o operation) callers() string {
 	if some := someOf.FindStringSubmatch(o.about); some != nil {
 		return some[1] + ", root"
@@ -126,7 +126,7 @@ func (o operation) callers() string {
 	return accessWords[o.who]
 }
 
-// worded is a status with the first sentence of what it stands for.
+// worded returns a status with the first sentence of its text.
 func worded(status, words string) string {
 	first, _, _ := strings.Cut(words, ". ")
 	return status + ": " + strings.TrimSuffix(first, ".")
@@ -193,7 +193,7 @@ func wrap(text string) string {
 	return wrapped.String() + "\n"
 }
 
-// code is what a request or a response has in JSON, empty if nothing.
+// code returns the JSON of a request or a response, empty if it has none.
 func (d *description) code(content map[string]media) string {
 	if text := d.show(content["application/json"].Schema); text != "" {
 		return " `" + text + "`"

@@ -31,7 +31,7 @@ func eachParted(t *testing.T, test func(t *testing.T, a parted)) {
 	})
 }
 
-// read reads what a path shows to root.
+// read reads a path's response to root.
 func (a parted) read(path string, into any) {
 	a.T.Helper()
 	answer := a.Do(rootKey, "GET", path, "")
@@ -57,7 +57,7 @@ func (a parted) relay() {
 	}
 }
 
-// TestABusWithPartitionsLooksLikeOne to its clients: where things are, nobody can tell.
+// TestABusWithPartitionsLooksLikeOne to its clients: no response shows where things are stored.
 func TestABusWithPartitionsLooksLikeOne(t *testing.T) {
 	eachParted(t, func(t *testing.T, a parted) {
 		a.bus.MS = int(time.Since(storetest.Start).Milliseconds())
@@ -142,7 +142,7 @@ func TestABusWithPartitionsLooksLikeOne(t *testing.T) {
 	})
 }
 
-// TestATokenOfAPartitionIsRotated with what is queued, and keeps its topics.
+// TestATokenOfAPartitionIsRotated requires that a rotation keeps the queue and the topics.
 func TestATokenOfAPartitionIsRotated(t *testing.T) {
 	eachParted(t, func(t *testing.T, a parted) {
 		for i := range a.bus.All {

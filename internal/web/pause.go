@@ -21,7 +21,7 @@ var (
 // maxPause is how far ahead a pause may end.
 const maxPause = 365 * 24 * time.Hour
 
-// pause has nothing be delivered until a time, or for good.
+// pause stops a subscriber's deliveries until a time, or for good.
 func (h *subscriberHandlers) pause(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	until, err := h.readPause(w, r)
 	if err == nil {
@@ -64,12 +64,12 @@ func (h *subscriberHandlers) resume(w http.ResponseWriter, r *http.Request, of b
 	h.respondSubscriberChanged(w, r, of, h.at(of).store.Resume(r.Context(), of), "resumed a subscriber")
 }
 
-// retry has a subscriber whose deliveries fail be tried at once.
+// retry ends the throttling of a subscriber whose deliveries fail, so that it is tried at once.
 func (h *subscriberHandlers) retry(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	h.respondSubscriberChanged(w, r, of, store.EndThrottle(r.Context(), h.at(of).store, of), "retried a subscriber")
 }
 
-// test has a test event be delivered.
+// test queues a test event.
 func (h *subscriberHandlers) test(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	batch, err := store.QueueTestEvent(r.Context(), h.at(of).store, of, h.Now())
 	if err != nil {

@@ -69,8 +69,8 @@ func TestAuthenticationWithoutAName(t *testing.T) {
 	assert.Equal(t, "missing_authentication", got.ID)
 }
 
-// TestInsecureJobRequestsAreRefused has a proxy say how a request came. Those of the bus's own
-// paths are redirected: see [TestForceTLS].
+// TestInsecureJobRequestsAreRefused sends requests as a proxy does that names their scheme.
+// Requests to the bus's own paths are redirected: see [TestForceTLS].
 func TestInsecureJobRequestsAreRefused(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.ForceTLS = true })
 	for proto, status := range map[string]int{"http": 403, "HTTP, https": 403, "https": 404, "https, http": 404, "": 308, "ws": 308} {

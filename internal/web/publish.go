@@ -55,7 +55,7 @@ const maxEvents = 1000
 // escapedLen is how long the encoding of one byte can be: JSON can write a character as \u0000.
 const escapedLen = 6
 
-// topicsPath is what the path of a topic begins with.
+// topicsPath is the prefix of topics' paths.
 const topicsPath = "/topics/"
 
 // maxValue is the maximum size of a body that is one value, in bytes.

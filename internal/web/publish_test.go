@@ -194,8 +194,9 @@ func TestTheTTLOfAnIdempotencyKey(t *testing.T) {
 	})
 }
 
-// TestAPublishThatOpensTooManyBatchesIsRefused has 51 subscribers whose batches have one event, and
-// who are at home where it is published: a relay to others would carry fewer events at a time.
+// TestAPublishThatOpensTooManyBatchesIsRefused publishes to 51 subscribers whose batches have one
+// event. They are on the partition of the topic: a relay to others would carry fewer events at a
+// time.
 func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)

@@ -16,13 +16,13 @@ const maxPulls = 1000
 // pollInterval is how often jobs are looked for without a notice: limits and pauses end without.
 const pollInterval = time.Second
 
-// pulls are the requests that wait for jobs to fetch, of types of one partition. Those for one type
-// stand in a line: only its head looks for jobs, and who leaves has the next one look. So a job
-// costs one look, however many wait.
+// pulls are the requests that wait for jobs to fetch, of types of one partition. The requests for
+// one type stand in a line: only its head looks for jobs, and a request that leaves wakes the next
+// one. So a job costs one look, however many requests wait.
 type pulls struct {
-	// joined has an element when somebody may wait.
+	// joined has an element when a request may be waiting.
 	joined chan struct{}
-	// stopped is closed by stop, when nobody may wait any longer.
+	// stopped is closed by stop, when requests may no longer wait.
 	stopped chan struct{}
 	stop    func()
 
@@ -43,9 +43,9 @@ func newPulls() *pulls {
 	}
 }
 
-// run wakes those who wait until the context is done; then nobody waits any longer. While nobody
-// does, it does nothing. Await returns the types of which there may be something to fetch, none if
-// all are to look, at the latest after a time.
+// run wakes waiting requests until the context is done; then none may wait any longer. It is idle
+// while no request waits. Await returns the types that may have jobs to fetch, after the longest
+// time at the latest; if it returns none, all types look.
 func (p *pulls) run(ctx context.Context, await func(ctx context.Context, longest time.Duration) ([]jobs.TypeName, error)) {
 	defer p.stop()
 	var looked time.Time // when all have looked
@@ -58,7 +58,7 @@ func (p *pulls) run(ctx context.Context, await func(ctx context.Context, longest
 		for more := true; more && ctx.Err() == nil; {
 			names, err := await(ctx, pollInterval)
 			if err != nil {
-				sleep(ctx, pollInterval) // Redis is unavailable, as those who look will be told
+				sleep(ctx, pollInterval) // Redis is unavailable, as each look will find
 			}
 			if len(names) == 0 || time.Since(looked) >= pollInterval {
 				names, looked = p.types(), time.Now()
@@ -138,7 +138,7 @@ func (p *pulls) leave(name jobs.TypeName, own *pull) {
 	p.lookNext(name)
 }
 
-// types are those for which requests wait.
+// types returns the types with waiting requests.
 func (p *pulls) types() []jobs.TypeName {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ type source struct {
 	lock sync.Mutex
 	// queued is how many jobs of a type there are.
 	queued map[jobs.TypeName]int
-	// order is who got a job, or why not, in turn.
+	// order lists the clients in the order of their results, with the reason if one got no job.
 	order         []string
 	looks, awaits int
 	// refused are the types that a request may not wait for.

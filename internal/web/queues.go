@@ -109,10 +109,10 @@ func (h *queueHandlers) due(r *http.Request) (due int64, err error) {
 // entryView is a job in a queue. Times are in ms since the Unix epoch.
 type entryView struct {
 	Queue bus.Queue `json:"queue"`
-	// What it does: `batch` delivers a batch, `job` hands a job to its service, `label` does what is
-	// due for a label; null if it cannot be read.
+	// The kind of job: `batch` delivers a batch, `job` hands a job to its service, `label` takes the
+	// due steps of a label; null if it cannot be read.
 	Job *bus.JobName `json:"job"`
-	// What it is about, such as the id of a job, or a state machine and the name of a label.
+	// Its subject, such as the id of a job, or a state machine and the name of a label.
 	Arguments []string `json:"arguments"`
 	// When it is to run, in ms since the Unix epoch; null if that is now, or if it is held.
 	DueAt *int64 `json:"due_at"`
@@ -121,7 +121,7 @@ type entryView struct {
 	Held bool `json:"held"`
 	// The thread that runs it; null if it waits.
 	Thread *bus.WorkerID `json:"thread"`
-	// What a `batch` delivers; null for others, and for one that is gone.
+	// The batch that a `batch` delivers; null for others, and for a batch that is gone.
 	Batch *queuedBatchView `json:"batch"`
 }
 
@@ -137,22 +137,22 @@ type queuedBatchView struct {
 	Events   int `json:"events" api:"minimum=0"`
 }
 
-// maxThreads is of how many threads of a queue it is listed what they run.
+// maxThreads is the maximum number of threads of a queue that are listed.
 const maxThreads = 500
 
-// threadsView is what the threads of all workers do.
+// threadsView is the response of GET /threads.
 type threadsView struct {
-	// How many threads were heard of in the last 30 s, those of other programs included.
+	// How many threads were heard of in the last 30 s, threads of other programs included.
 	Active int `json:"active" api:"minimum=0"`
-	// How many were not, and are still noted. What they ran is requeued.
+	// How many were not, and are still noted. Their jobs are requeued.
 	Silent int `json:"silent" api:"minimum=0"`
-	// What threads run, by queue.
+	// The running jobs, by queue.
 	Running []entryView `json:"running"`
 	// How many threads were not looked at.
 	More int `json:"more" api:"minimum=0"`
 }
 
-// getThreads shows what the threads of all workers run.
+// getThreads shows the running jobs of all workers' threads.
 func (h *queueHandlers) getThreads(w http.ResponseWriter, r *http.Request) {
 	view := threadsView{Running: []entryView{}}
 	var err error

@@ -110,7 +110,7 @@ func TestABatchBehindOthersIsHeld(t *testing.T) {
 		require.Nil(t, none.Task, "one of a subscriber at a time")
 		assert.Equal(t, []job{{Held: true}}, read())
 
-		// One that takes in events is due at its time, and comes before what is held.
+		// A batch that takes in events is due at its time, and comes before held ones.
 		a.RequireDone(webtest.Bob, "PATCH", "/subscriber", `{"max":10,"timeout":60000}`)
 		publish()
 		next := read()

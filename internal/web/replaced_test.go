@@ -16,8 +16,8 @@ import (
 	"routemaster/internal/web"
 )
 
-// send sends a body that is not as documented, and requires a status: names in other cases are
-// nothing that the description of the API could say.
+// send sends a body that is not as documented, and requires a status: openapi.json cannot describe
+// names in other cases.
 func (a *jobsAPI) send(status int, method, path, body string) {
 	a.T.Helper()
 	r := httptest.NewRequestWithContext(a.T.Context(), method, path, strings.NewReader(body))

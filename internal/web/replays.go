@@ -25,7 +25,7 @@ var (
 	}
 )
 
-// replayOperations are about what a subscriber gets again of topics' histories.
+// replayOperations are the operations on replays of topics' histories to a subscriber.
 func (h *subscriberHandlers) replayOperations() []operation {
 	return []operation{
 		{
@@ -57,8 +57,8 @@ func (h *subscriberHandlers) replayOperations() []operation {
 	}
 }
 
-// replayView is a replay. Positions are those of its topic's events; times are in ms since the Unix
-// epoch.
+// replayView is a replay. Positions are positions of its topic's events; times are in ms since the
+// Unix epoch.
 type replayView struct {
 	ID    bus.ReplayID  `json:"id"`
 	Topic bus.TopicName `json:"topic" api:"ref=TopicName"`
@@ -72,7 +72,7 @@ type replayView struct {
 	Copied int64 `json:"copied" api:"minimum=0"`
 	// How many events the history had lost before their turn came.
 	Skipped int64 `json:"skipped" api:"minimum=0"`
-	// `running` copies; `done` has copied all, of which some may still be in the queue.
+	// `running` copies; `done` has copied all, though some may still be in the queue.
 	State store.ReplayState `json:"state" api:"enum=running|done|cancelled|failed"`
 	// In ms since the Unix epoch.
 	CreatedAt int64 `json:"created_at"`
@@ -145,7 +145,7 @@ func (h *subscriberHandlers) postReplay(w http.ResponseWriter, r *http.Request, 
 	rest.WriteJSON(w, http.StatusAccepted, begunReplayView{begun.ID, topic, begun.From(), begun.To, events})
 }
 
-// sentReplay is what is to be delivered again.
+// sentReplay is the body of a request for a replay.
 type sentReplay struct {
 	Topic bus.TopicName `json:"topic" api:"required ref=TopicName"`
 	// The position of the first event: 1 is the first that the topic ever received. By default, it is
@@ -159,7 +159,7 @@ type sentReplay struct {
 	Until *int64 `json:"until" api:"minimum=0 maximum=253402300799999"`
 }
 
-// readReplay reads what is to be replayed.
+// readReplay reads the topic and the range of a requested replay.
 func (h *subscriberHandlers) readReplay(w http.ResponseWriter, r *http.Request) (topic bus.TopicName, which store.ReplayRange, err error) {
 	var sent sentReplay
 	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// postReport takes what a service reports on an attempt of a job.
+// postReport takes a service's report on an attempt of a job.
 func (h *jobHandlers) postReport(w http.ResponseWriter, r *http.Request) {
 	report, err := h.readReport(w, r)
 	var id jobs.ID

@@ -67,7 +67,7 @@ func TestWhatBecomesOfAJob(t *testing.T) {
 		a.add("bill", atMostOnce, limit(9))
 		for n, c := range []struct {
 			name     jobs.TypeName
-			reports  string // the attempt and what is reported on it, of each
+			reports  string // each with its attempt
 			status   string
 			attempts int
 		}{

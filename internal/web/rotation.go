@@ -21,7 +21,7 @@ type rotationView struct {
 	// Nothing is left to be done: everything has been moved to the new token and, unless it is kept,
 	// the old token has been deleted.
 	Done bool `json:"done"`
-	// What to send with the next request.
+	// The `after` of the next request.
 	After string `json:"after,omitempty"`
 }
 

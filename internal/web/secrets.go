@@ -62,7 +62,7 @@ func (h *subscriberHandlers) secretOperations() []operation {
 	}
 }
 
-// secretView is a signing secret, without what is secret of it.
+// secretView is a signing secret, without its secret part.
 type secretView struct {
 	ID   string         `json:"id"`
 	Type signature.Type `json:"type" api:"enum=hmac-sha256|ed25519"`
@@ -164,9 +164,9 @@ type sentSecret struct {
 
 // secretRequest is a signing secret as clients send it.
 type secretRequest struct {
-	// HMAC if left out or null; that of the secret, if one is brought.
+	// HMAC if left out or null; the type of `secret`, if that is given.
 	Type *string `json:"type" api:"enum=hmac-sha256|ed25519"`
-	// A secret of your own: `whsec_` and the base64 of 24 to 64 bytes, or `whsk_` and that of an
+	// A secret of your own: `whsec_` and the base64 of 24 to 64 bytes, or `whsk_` and the base64 of an
 	// Ed25519 private key. Made if left out or null.
 	Secret *string `json:"secret" api:"format=password"`
 	// ms after which the other secrets expire; null is never. 86400000 if left out.

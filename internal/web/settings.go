@@ -10,8 +10,7 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// get shows what a client has set of its subscription, by the names that it sets it by, and how its
-// deliveries go.
+// get shows a client's settings, by the names that set them, and the state of its deliveries.
 func (h *subscriberHandlers) get(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)
 	sub, err := h.at(of).inspector.Detail(r.Context(), of, h.Now())
@@ -23,7 +22,7 @@ func (h *subscriberHandlers) get(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		holdersOf(r).Store(of, sub.Token)
 	}
-	if err == nil && sub.Replays > 0 { // those that have expired do not count
+	if err == nil && sub.Replays > 0 { // expired ones do not count
 		var kept []store.Replay
 		kept, err = h.at(of).replays.List(r.Context(), sub.Token)
 		sub.Replays = int64(len(kept))
@@ -42,7 +41,7 @@ func (h *subscriberHandlers) get(w http.ResponseWriter, r *http.Request) {
 type subscriberStatusView struct {
 	// Events that are not delivered yet.
 	Queued int64 `json:"queued" api:"minimum=0"`
-	// What has been put away.
+	// The dead letters.
 	DeadLetters deadLettersView `json:"dead_letters"`
 	Health      int             `json:"health_points" api:"minimum=0 maximum=100"`
 	// When a delivery was last tried, in ms since the Unix epoch.
@@ -55,7 +54,7 @@ type subscriberStatusView struct {
 	Paced *int64 `json:"paced_until"`
 	// When something is due next, in ms since the Unix epoch.
 	NextDelivery *int64 `json:"next_delivery_at"`
-	// What the gap notice tells that has not been tried with it yet.
+	// The part of the gap notice that no attempt has sent yet.
 	Gap *gapView `json:"gap"`
 	// With strict_order, lanes that a batch that failed holds up until its next attempt succeeds, or
 	// it is given up.
@@ -75,7 +74,7 @@ type deadLettersView struct {
 	Oldest *int64 `json:"oldest_at"`
 }
 
-// gapView is what a gap notice that waits will tell.
+// gapView is a waiting gap notice.
 type gapView struct {
 	Events int64 `json:"events" api:"minimum=1"`
 	// How many batches and dead letters they were in; events of a replay that its history has lost

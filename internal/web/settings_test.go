@@ -312,7 +312,7 @@ func TestRootSubscribesAndUnsubscribesAClient(t *testing.T) {
 	})
 }
 
-// TestEitherTokenShowsTheSubscriber has the token of a subscriber be rotated.
+// TestEitherTokenShowsTheSubscriber rotates the token of a subscriber.
 func TestEitherTokenShowsTheSubscriber(t *testing.T) {
 	a := newSubscriberAPI(t, rdbtest.Embedded(t))
 	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)

@@ -142,7 +142,7 @@ func (h *machineHandlers) dryRun(r *http.Request) (view dryRunView, err error) {
 	return view, nil
 }
 
-// failedExplanation is that of a condition whose evaluation could not begin.
+// failedExplanation explains a condition whose evaluation could not begin.
 func failedExplanation(g *machines.Gate, err error) condition.Explanation {
 	return condition.Explanation{Condition: g.Condition.String(), Error: err.Error(), Parts: []condition.Part{}}
 }

@@ -206,8 +206,8 @@ func (h *subscriberHandlers) ofSubscriber(handle handler) http.HandlerFunc {
 	}
 }
 
-// ofMissing is the error of a request about a client: for a token in its path that nobody has,
-// [bus.ErrTokenUnknown] in place of [bus.ErrNotSubscribed].
+// ofMissing turns the error [bus.ErrNotSubscribed] of a request into [bus.ErrTokenUnknown], if
+// root's path names a token that does not exist.
 func (h *subscriberHandlers) ofMissing(r *http.Request, err error) error {
 	if !rest.Caller(r).Root || !errors.Is(err, bus.ErrNotSubscribed) {
 		return err
@@ -265,7 +265,8 @@ func clientParam(r *http.Request) bus.Token {
 	return cmp.Or(bus.Token(chi.URLParam(r, "token")), rest.Caller(r).Token)
 }
 
-// logSubscriberChange logs who changed what of a subscriber, and whose it is if root did.
+// logSubscriberChange logs a change of a subscriber and its caller, and the subscriber if root made
+// it.
 func (h *subscriberHandlers) logSubscriberChange(r *http.Request, of bus.Token, what string, fields ...slog.Attr) {
 	if rest.Caller(r).Root {
 		fields = append(fields, slog.String("subscriber", string(h.publicName(r, of))))
@@ -273,8 +274,8 @@ func (h *subscriberHandlers) logSubscriberChange(r *http.Request, of bus.Token, 
 	h.LogChange(r, what, fields...)
 }
 
-// respondSubscriberChanged responds with 204 and logs who changed what of a subscriber, or responds
-// with an error.
+// respondSubscriberChanged responds with 204 and logs the change of a subscriber and its caller, or
+// responds with an error.
 func (h *subscriberHandlers) respondSubscriberChanged(
 	w http.ResponseWriter, r *http.Request, of bus.Token, err error, what string, fields ...slog.Attr,
 ) {

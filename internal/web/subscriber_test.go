@@ -19,8 +19,8 @@ func newSubscriberAPI(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.C
 	return subscriberAPI{webtest.New(t, redis, adjust...)}
 }
 
-// TestSubscriberRoutes has a client use the paths of its subscriber, and root those that name the
-// client.
+// TestSubscriberRoutes sends requests of a client to its subscriber's paths, and of root to the
+// paths that name the client.
 func TestSubscriberRoutes(t *testing.T) {
 	routes := []struct {
 		method, below, body string

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestADamagedSubscriberHidesNobodyElse has something else than the bus write to what is Bob's.
+// TestADamagedSubscriberHidesNobodyElse overwrites Bob's keys, as a foreign program might.
 func TestADamagedSubscriberHidesNobodyElse(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		for _, key := range []string{"subscriber:", "topics:"} {

@@ -16,8 +16,7 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// subscriptionOperations are those that existing clients know, about the caller's own
-// subscription.
+// subscriptionOperations are the routes of existing clients, on the caller's own subscription.
 func (h *subscriberHandlers) subscriptionOperations() []operation {
 	return []operation{
 		{
@@ -60,7 +59,7 @@ func (h *subscriberHandlers) postSubscription(w http.ResponseWriter, r *http.Req
 		slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
 
-// patch changes what a client sends of a subscription.
+// patch changes the members of a subscription that a client sends.
 func (h *subscriberHandlers) patch(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	sub, fields, err := h.readSubscriptionChange(w, r, of)
 	if err == nil {
@@ -89,7 +88,7 @@ func (h *subscriberHandlers) readSubscription(w http.ResponseWriter, r *http.Req
 	return sub, h.normalize(r, of, &sub, (*bus.Subscription).Normalize)
 }
 
-// normalize normalizes a client's subscription, and reads what is stored of it if that matters.
+// normalize normalizes a client's subscription, and reads the stored one if that matters.
 func (h *subscriberHandlers) normalize(
 	r *http.Request, of bus.Token, sub *bus.Subscription, normalize func(*bus.Subscription, bus.DenyList) error,
 ) error {
@@ -109,7 +108,7 @@ func (h *subscriberHandlers) normalize(
 }
 
 // readSubscriptionChange reads a change of a subscription, in which null is the default, and the
-// names of what it changes.
+// names of the changed members.
 func (h *subscriberHandlers) readSubscriptionChange(w http.ResponseWriter, r *http.Request, of bus.Token) (sub bus.Subscription, fields []string, err error) {
 	sent, err := h.readSent(w, r)
 	if err != nil {
@@ -126,7 +125,7 @@ func (h *subscriberHandlers) readSubscriptionChange(w http.ResponseWriter, r *ht
 	return sub, fields, h.normalize(r, of, &sub, normalize)
 }
 
-// sentSubscription is what a client sends of its subscription.
+// sentSubscription is a subscription in a request.
 type sentSubscription struct {
 	Topics   []bus.TopicName       `json:"topics"`
 	Callback rest.Nullable[string] `json:"callback"`
@@ -177,14 +176,14 @@ func setDefault[T any](member *rest.Nullable[T], value T, name string, names *[]
 	}
 }
 
-// subscription returns what was sent; it validates the options only.
+// subscription converts the request; it validates the options only.
 func (s *sentSubscription) subscription() (sub bus.Subscription, err error) {
 	sub = bus.Subscription{Topics: s.Topics, UUID: s.UUID.Value}
 	if s.Callback.Value != nil {
 		sub.Callback = *s.Callback.Value
 	}
 	if s.Timeout.Value != nil {
-		// Clamped to just outside what is allowed, so that no number of ms overflows.
+		// Clamped to just outside the allowed range, so that no number of ms overflows.
 		timeout := time.Duration(min(max(*s.Timeout.Value, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
 		sub.Timeout = &timeout
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// tailPace is how many events a live tail shows in a second; what is more is counted.
+	// tailPace is how many events a live tail shows in a second; it only counts the rest.
 	tailPace = 100
 	// tailTime is how long one lasts; then its reader asks again.
 	tailTime = 30 * time.Minute
 	// tailBeat is the pause between two lines that keep the connection open, and find out whether its
 	// reader is there.
 	tailBeat = 15 * time.Second
-	// tailWrite is how long a reader may take for what is sent at once.
+	// tailWrite is how long a reader may take for one write.
 	tailWrite = 10 * time.Second
 )
 

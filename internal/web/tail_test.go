@@ -85,7 +85,7 @@ func TestALiveTailShowsEvents(t *testing.T) {
 	require.Eventually(t, func() bool { return p.Exists(t.Context(), p.Namespace()+"plans").Val() == 0 }, time.Minute, time.Millisecond)
 }
 
-// TestALiveTailHoldsNoStopUp stops a server while somebody watches.
+// TestALiveTailHoldsNoStopUp stops a server while a client watches.
 func TestALiveTailHoldsNoStopUp(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)

@@ -88,8 +88,8 @@ type tokenView struct {
 	LastUsedAt *int64 `json:"last_used_at,omitempty" api:"format=int64"`
 }
 
-// getTokens lists the tokens with the names of their clients, all or those of one public name, with
-// 204 if there are none.
+// getTokens lists the tokens with the names of their clients, all or those with one public name,
+// with 204 if there are none.
 func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 	names, err := a.stores.Tokens(r.Context())
 	var used map[bus.Token]time.Time

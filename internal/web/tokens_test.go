@@ -91,11 +91,11 @@ func TestANameDoesNotRevealItsToken(t *testing.T) {
 func TestTokensSayWhenTheyWereLastUsed(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		began := time.Now().Add(-time.Second) // what is kept in memory may be half a second old
+		began := time.Now().Add(-time.Second) // the time in memory may be half a second old
 		require.Equal(t, 204, a.Do(alice, "GET", "/pulse", "").Status)
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
-		a.Server.Auth.Run(stopped) // it notes what was used
+		a.Server.Auth.Run(stopped) // Run notes the uses when it stops
 		var listed []struct {
 			Token string
 			Last  int64 `json:"last_used_at"`

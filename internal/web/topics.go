@@ -49,8 +49,8 @@ func (a *API) topicOperations() []operation {
 
 type topicView struct {
 	Name bus.TopicName `json:"name"`
-	// The token for the operator and the publisher itself, its name for others; null while nobody has
-	// published.
+	// The token for the operator and the publisher itself, its name for others; null before the first
+	// publish.
 	Publisher *string `json:"publisher"`
 	// Events ever received.
 	Events int64 `json:"events" api:"minimum=0"`
@@ -88,7 +88,7 @@ func viewTopics(topics []bus.Topic, who rest.Client, names map[bus.Token]bus.Cli
 	return views
 }
 
-// topicDetailView is a topic with who is subscribed to it.
+// topicDetailView is a topic with its subscribers.
 type topicDetailView struct {
 	topicView
 	// As it is delivered. {"unreadable": true} stands for one that cannot be read.
@@ -97,7 +97,7 @@ type topicDetailView struct {
 	Subscribers []followerView `json:"subscribers"`
 }
 
-// followerView is what a topic shows of a subscriber. Queued and Oldest are of all its topics.
+// followerView is a subscriber in a topic's view. Queued and Oldest are of all its topics.
 type followerView struct {
 	Name   bus.ClientName `json:"name"`
 	Health int            `json:"health_points"`
@@ -131,8 +131,8 @@ func (a *API) getTopic(w http.ResponseWriter, r *http.Request) {
 	a.RespondJSON(w, r, view, err)
 }
 
-// shownIdentity is how a client's token is shown to another client. Tokens are credentials: they
-// are shown to root and to the client itself, and the client's name to everybody else.
+// shownIdentity returns the form in which a client's token is shown to another client. Tokens are
+// credentials: root and the client itself see them, all others see the client's name.
 func shownIdentity(to rest.Client, token bus.Token, name bus.ClientName) string {
 	if to.Root || to.Token == token {
 		return string(token)

@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// TestADamagedTopicHidesNoOther has something else than the bus write to what is a topic's.
+// TestADamagedTopicHidesNoOther overwrites a topic's key, as a foreign program might.
 func TestADamagedTopicHidesNoOther(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)

@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// TestRoundTripsOfReads counts how often Redis is waited for before a client is shown how it is as
-// a subscriber, and what is queued for it.
+// TestRoundTripsOfReads counts the round trips to Redis that show a client its subscriber and its
+// queue.
 func TestRoundTripsOfReads(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "it counts what Redis reads, and a node reads what other nodes send")
 	server := rdbtest.Real(t)
@@ -23,7 +23,7 @@ func TestRoundTripsOfReads(t *testing.T) {
 		for path, want := range map[string]int{"": status, "/batches": batches, "/batches?limit=1": batches} {
 			get := func() { require.Equal(t, 200, a.Do(client, "GET", "/subscriber"+path, "").Status) }
 			var trips int
-			for range 10 { // on a busy host the token may have to be looked up again
+			for range 10 { // so that there is a connection, and the token is known
 				get() // so that there is a connection, and the token is known
 				before := server.Reads(t)
 				get()

@@ -113,7 +113,7 @@ func TestAllMembersOfAType(t *testing.T) {
 	})
 }
 
-// TestTypesAreRefused checks what a request says; the rules of a type have a test of their own.
+// TestTypesAreRefused checks the reading of requests; the rules of a type have a test of their own.
 func TestTypesAreRefused(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		deny, err := bus.ParseDenyList(bus.DefaultDeny)

@@ -22,12 +22,12 @@ var (
 	ErrStaleNonce = errors.New("stale nonce")
 )
 
-// Client is who sent a request.
+// Client is the sender of a request.
 type Client struct {
 	Name bus.ClientName
 	// Token is empty for root.
 	Token bus.Token
-	// Root is set for whoever has the root key. A client that is merely named root is not root.
+	// Root is set for the holder of the root key. A client that is merely named root is not root.
 	Root bool
 }
 
@@ -60,11 +60,11 @@ type TokenStore interface {
 
 // Config says how to authenticate.
 type Config struct {
-	// RootKey is the operator's key. If it is empty, nobody is root.
+	// RootKey is the operator's key. If it is empty, no caller is root.
 	RootKey string
 	// NonceTTL is how long a Digest nonce is valid.
 	NonceTTL time.Duration
-	// Guesses, if given, are those of the process.
+	// Guesses, if given, is the process's limiter of guesses.
 	Guesses *Guesses
 	// NoteUses, if given, stores when tokens were last used.
 	NoteUses func(context.Context, map[bus.Token]time.Time) error
@@ -98,8 +98,8 @@ func (a *Authenticator) Run(ctx context.Context) {
 }
 
 // Authenticate returns the client that a request's credentials name, in either scheme. The error is
-// [ErrRefused], [ErrGuesses], [ErrStaleNonce], [bus.ErrUnavailable], or the context's. It finds out
-// first whether they are right: those who guess are slowed down, and keep no others out.
+// [ErrRefused], [ErrGuesses], [ErrStaleNonce], [bus.ErrUnavailable], or the context's. It checks
+// the credentials first: only wrong ones are slowed down, so guessing locks out no other client.
 func (a *Authenticator) Authenticate(r *http.Request) (Client, error) {
 	header := r.Header.Get("Authorization")
 	client, err := a.check(r, header)

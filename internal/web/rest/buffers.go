@@ -29,11 +29,12 @@ var (
 	ErrBodyShare = errors.New("request bodies of the client take all the memory that they may")
 )
 
-// holding is what the bodies of one client take.
+// holding is the memory that the bodies of one client take.
 type holding struct{ bodies, bytes int }
 
-// Buffers provides the memory for request bodies, within a budget. A buffer grows with what has
-// arrived, whatever Content-Length says: a connection that sends nothing costs almost nothing.
+// Buffers provides the memory for request bodies, within a budget. A buffer grows with the bytes
+// that have arrived, whatever Content-Length says: a connection that sends nothing costs almost
+// nothing.
 type Buffers struct {
 	// budget is the maximum of taken.
 	budget int
@@ -41,7 +42,7 @@ type Buffers struct {
 	mu sync.Mutex
 	// taken is the size of all buffers in use, in bytes.
 	taken int
-	// by is what the bodies of each client take that has any.
+	// by has the holding of each client with bodies.
 	by map[string]*holding
 	// pools have the released buffers of each size, smallest first.
 	pools [7]sync.Pool
@@ -111,7 +112,7 @@ func (b *Buffers) take(client string, size, bodies int) ([]byte, error) {
 	return make([]byte, 0, size), nil
 }
 
-// count counts what a client takes, if that is allowed and all together take no more than a limit.
+// count counts a client's bodies and bytes, if its share and the limit on all bytes allow them.
 func (b *Buffers) count(client string, size, bodies, limit int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

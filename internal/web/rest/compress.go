@@ -11,9 +11,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Compress has pages and their files sent compressed to those who accept that. The library
-// takes a third of the time that the standard one takes for as few bytes. With this level the
-// overview's page and style sheet are one first flight of TCP, 14 kB.
+// Compress compresses pages and their files for clients that accept it. The library takes a third
+// of the standard one's time for the same size. With this level the overview's page and style sheet
+// fit into the first flight of TCP, 14 kB.
 func Compress(h http.Handler) http.Handler {
 	c := middleware.NewCompressor(6, "text/html", "text/css", "text/javascript", "application/json", "image/svg+xml")
 	c.SetEncoder("gzip", func(w io.Writer, level int) io.Writer {

@@ -47,8 +47,8 @@ type openConn struct {
 	inAll, inPeer *list.Element
 }
 
-// reservedFiles is how many descriptors are kept for other things than connections of peers, such
-// as those to Redis; fewer if the limit is small.
+// reservedFiles is how many descriptors are kept for files other than peers' connections, such as
+// the connections to Redis; fewer if the limit is small.
 const reservedFiles = 64
 
 // NewConnections makes the bounds of a process that may have so many files open, 0 if there is no
@@ -78,8 +78,8 @@ func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// rawConn returns what is below TLS. To close that writes nothing, so that a peer that does not
-// read cannot hold up the connections that are to be accepted.
+// rawConn returns the connection below TLS. Closing it writes nothing, so that a peer that does not
+// read cannot delay the accepting of connections.
 func rawConn(conn net.Conn) net.Conn {
 	switch conn := conn.(type) {
 	case *tls.Conn:

@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// TestHowManyCredentialsAreCut bounds what a request costs whose user name many credentials have
-// before a colon.
+// TestHowManyCredentialsAreCut bounds the cost of a request whose user name is the part before the
+// colon of many credentials.
 func TestHowManyCredentialsAreCut(t *testing.T) {
 	for _, n := range []int{maxCut, maxCut + 1} {
 		names := map[bus.Token]bus.ClientName{}

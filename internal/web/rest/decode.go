@@ -24,8 +24,8 @@ func (s *Service) ReadJSON(w http.ResponseWriter, r *http.Request, maxBytes int,
 	return err
 }
 
-// ReadHeldJSON is [Service.ReadJSON] for a request that may wait with what it has read: its body
-// counts as taken until release is called, which is never nil.
+// ReadHeldJSON is [Service.ReadJSON] for a request that may wait with the body it has read: the
+// body counts as taken until release is called, which is never nil.
 func (s *Service) ReadHeldJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) (release func(), err error) {
 	text, err := s.ReadBody(w, r, maxBytes, maxBytes)
 	if err != nil {
@@ -37,9 +37,9 @@ func (s *Service) ReadHeldJSON(w http.ResponseWriter, r *http.Request, maxBytes 
 // replacedPath begins the paths that the bus has from the job service that it replaces.
 const replacedPath = "/v1/jobs"
 
-// strictness is how the members of a request's body match those that it may have. Services and
-// clients of the job service that the bus replaces send members that were not read there, and names
-// in capitals.
+// strictness returns how strictly the members of a request's body are matched. Services and clients
+// of the job service that the bus replaces send members that it did not read, and names in
+// capitals.
 func strictness(r *http.Request) json.Options {
 	if r.URL.Path != replacedPath && !strings.HasPrefix(r.URL.Path, replacedPath+"/") {
 		return json.RejectUnknownMembers(true)
@@ -139,7 +139,8 @@ var checkKind = json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, into any)
 	return bus.Invalidf(string(decoder.StackPointer()), "must be %s", want.name)
 })
 
-// expected says what is allowed instead of an unknown name, or of a number that does not fit.
+// expected names the allowed members in place of an unknown one, or the range of a number that does
+// not fit.
 func expected(wrong *json.SemanticError) string {
 	if !errors.Is(wrong, json.ErrUnknownName) {
 		bits := 64

@@ -18,7 +18,7 @@ import (
 	httpauth "github.com/abbot/go-http-auth"
 )
 
-// realm names what the credentials are for.
+// realm is the realm of the challenges.
 const realm = "routemaster"
 
 // digester makes challenges and verifies nonces of HTTP Digest authentication (RFC 7616), with
@@ -43,7 +43,7 @@ const (
 const clockSkew = time.Minute
 
 // digestAlgorithms are the algorithms offered. MD5 is first: common clients, such as Python's
-// urllib, read one challenge, and fail on an algorithm that they do not know. Those that read all
+// urllib, read one challenge, and fail on an algorithm that they do not know. Clients that read all
 // may take the stronger one.
 var digestAlgorithms = []struct {
 	name string

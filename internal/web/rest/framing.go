@@ -11,11 +11,11 @@ import (
 )
 
 // watchedConn parses the framing of the requests on a connection as they are read, and notices
-// those that a proxy could frame differently (request smuggling): requests with both
-// Transfer-Encoding and Content-Length (RFC 9112, section 6.1), or with a folded header. net/http
-// accepts them: it goes by Transfer-Encoding, removes Content-Length before a handler could see it,
-// and keeps the connection. A watchedConn also drops the empty lines before a request, which
-// net/http takes after a POST only.
+// requests that a proxy could frame differently (request smuggling): with both Transfer-Encoding
+// and Content-Length (RFC 9112, section 6.1), or with a folded header. net/http accepts them: it
+// goes by Transfer-Encoding, removes Content-Length before a handler could see it, and keeps the
+// connection. A watchedConn also drops the empty lines before a request, which net/http takes after
+// a POST only.
 type watchedConn struct {
 	net.Conn
 	framing framing

@@ -97,8 +97,8 @@ func sourceOf(remote string) string {
 
 type uncounted struct{}
 
-// Uncounted is the context of requests that a part of this process sends in the name of others. It
-// counts their guesses itself. Tests of what is refused send theirs with it.
+// Uncounted returns the context for requests that a part of this process sends in the name of
+// others. That part counts their guesses itself. Tests of refusals use it too.
 func Uncounted(ctx context.Context) context.Context {
 	return context.WithValue(ctx, uncounted{}, true)
 }

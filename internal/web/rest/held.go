@@ -44,7 +44,8 @@ func (a *Authenticator) Confirm(ctx context.Context, client Client) error {
 	return nil
 }
 
-// held counts the requests that are held open, and has the tokens read while there are any.
+// held counts the requests that are held open, and reads the tokens periodically while there are
+// any.
 type held struct {
 	mu    sync.Mutex
 	count int
@@ -76,7 +77,7 @@ func (c *tokenCache) hold() (leave func()) {
 	}
 }
 
-// readForHeld reads the tokens, and has them read again as long as requests are held.
+// readForHeld reads the tokens, and schedules the next read as long as requests are held.
 func (c *tokenCache) readForHeld() {
 	c.mu.Lock()
 	c.reload(context.Background())
@@ -84,7 +85,7 @@ func (c *tokenCache) readForHeld() {
 	c.held.again(tokenCacheTTL)
 }
 
-// look has the tokens read now, if requests are held.
+// look reads the tokens now, if requests are held.
 func (h *held) look() { h.again(0) }
 
 func (h *held) again(after time.Duration) {

@@ -31,7 +31,7 @@ func ReadPage(r *http.Request) (page inspect.Page, err error) {
 type List struct {
 	w     http.ResponseWriter
 	begun bool
-	// before and after are what the response has around the elements.
+	// before and after enclose the elements in the response.
 	before, after string
 }
 
@@ -62,8 +62,8 @@ func (l *List) begin() {
 }
 
 // RespondList responds with 200 and the list that a function adds to, or with the function's error.
-// If a part of the list has been sent by then, the connection is aborted, so that nobody takes that
-// part for the whole list.
+// If a part of the list has been sent by then, it aborts the connection, so that no client takes
+// that part for the whole list.
 func (s *Service) RespondList(w http.ResponseWriter, r *http.Request, read func(*List) error) {
 	s.respondList(r, &List{w: w, before: "[", after: "]\n"}, read)
 }

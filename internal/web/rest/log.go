@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// RespondChanged responds with 204 and logs who changed what, or responds with an error.
+// RespondChanged responds with 204 and logs the change and its caller, or responds with an error.
 func (s *Service) RespondChanged(
 	w http.ResponseWriter, r *http.Request, err error, what string, fields ...slog.Attr,
 ) {
@@ -18,8 +18,8 @@ func (s *Service) RespondChanged(
 	s.Respond(w, r, err)
 }
 
-// LogChange logs who changed what, and keeps it for the operator if it is root's or was done in the
-// console. The fields must not contain a token.
+// LogChange logs a change and its caller, and keeps it for the operator if it was made by root or
+// in the console. The fields must not contain a token.
 func (s *Service) LogChange(r *http.Request, what string, fields ...slog.Attr) {
 	info := requestInfoOf(r)
 	who := []slog.Attr{

@@ -56,8 +56,8 @@ func RefuseCrossOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// RefuseSlashes refuses requests for paths with a prefix in which a slash is percent-encoded: when
-// the path is decoded, the name that has it would be taken for two.
+// RefuseSlashes refuses requests for paths with a prefix that contain a percent-encoded slash:
+// decoding the path would split the name with the slash into two.
 func RefuseSlashes(prefix string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") && strings.HasPrefix(r.URL.Path, prefix) {

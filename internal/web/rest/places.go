@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// clientShare is the part of what a process has for all that one client may take, one in so many.
+// clientShare limits one client to 1/clientShare of a process's memory for bodies, or places.
 const clientShare = 4
 
 // Places are how many requests of a process may wait for something at once. One client has at most
@@ -22,7 +22,7 @@ type Places struct {
 	by    map[bus.ClientName]int
 }
 
-// NewPlaces makes places for requests that wait for what is named, as in errors.
+// NewPlaces makes places for waiting requests. Errors name what they wait for.
 func NewPlaces(atMost int, what string) *Places {
 	return &Places{what: what, max: atMost, by: map[bus.ClientName]int{}}
 }

@@ -24,7 +24,7 @@ type Problem struct {
 	Detail string `json:"detail" api:"minLength=1"`
 	// JSON pointer of the field at fault, if it is one field.
 	Pointer string `json:"pointer,omitempty" api:"format=json-pointer"`
-	// The kind of error, a word for programs: that of the status, such as `not_found`, or a more
+	// The kind of error, a word for programs: the word of the status, such as `not_found`, or a more
 	// precise one.
 	ID string `json:"id" api:"pattern=^[a-z_]+$"`
 	// The path that the error is about; left out where it may have a token.

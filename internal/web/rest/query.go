@@ -70,7 +70,7 @@ func ReadQuery(r *http.Request) *Query { return &Query{Values: r.URL.Query()} }
 // Err returns the error of the first wrong value, a [bus.Invalid].
 func (q *Query) Err() error { return q.err }
 
-// Fail makes an error that of the query, unless it has one.
+// Fail makes an error the query's, unless it has one.
 func (q *Query) Fail(err error) {
 	if q.err == nil {
 		q.err = err
@@ -169,8 +169,8 @@ func (q *Query) PartOfAll() (part Part) {
 	return part
 }
 
-// Take returns a part of a list, and what the request for the next page has to send as after. The
-// element that the part begins behind may be gone by now.
+// Take returns a part of a list, and the value of after in the request for the next page. The
+// element before the part may be gone by now.
 func Take[T any](part Part, all []T, keyOf func(T) (createdAt int64, id string)) (page []T, next string) {
 	if part.id != "" {
 		last := slices.IndexFunc(all, func(one T) bool {
@@ -196,8 +196,8 @@ func Take[T any](part Part, all []T, keyOf func(T) (createdAt int64, id string))
 	return all[:part.limit], strconv.FormatInt(createdAt, 10) + "." + id
 }
 
-// RespondPage responds with 200 and a page of a list, or with an error. Next is what the request
-// for the next page has to send as after; it is empty if there is none.
+// RespondPage responds with 200 and a page of a list, or with an error. Next is the value of after
+// in the request for the next page; it is empty if there is none.
 func (s *Service) RespondPage(w http.ResponseWriter, r *http.Request, page any, next string, err error) {
 	if err == nil {
 		SetNext(w, r, "after", next)

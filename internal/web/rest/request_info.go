@@ -14,15 +14,15 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// requestInfo is what the server knows about a request while it serves it. It is the request's
-// context, too, so that a publish costs one allocation for both.
+// requestInfo is the server's record of a request while it serves it. It is the request's context,
+// too, so that a publish costs one allocation for both.
 type requestInfo struct {
 	context.Context
 	// id is in all log lines about the request and in its response, as the value of a header.
 	id [1]string
-	// client is who sent the request, set by [Service.Authenticate].
+	// client is the sender of the request, set by [Service.Authenticate].
 	client Client
-	// response is what [Service.Observe] has the handlers answer with.
+	// response wraps the handlers' response, for [Service.Observe].
 	response observedResponse
 }
 
@@ -102,9 +102,9 @@ func (s *Service) Observe(next http.Handler) http.Handler {
 	})
 }
 
-// observed counts a request that was answered, then logs and traces it. What a handler does not
-// answer counts as 200, unless the client has left. The route is named instead of the path, which
-// may contain a token: the router notes it in the request, so that this must be the one it got.
+// observed counts an answered request, then logs and traces it. A request without an answer counts
+// as 200, unless the client has left. The log names the route instead of the path, which may
+// contain a token: the router notes it in the request, so r must be the one passed to the router.
 func (s *Service) observed(r *http.Request, info *requestInfo, span *telemetry.Span, start time.Time) {
 	took, status := time.Since(start), info.response.status
 	answered := status
@@ -184,7 +184,7 @@ func knownMethod(method string) string {
 	return telemetry.Other
 }
 
-// Refusals counts what this process has refused.
+// Refusals counts the refused requests of this process.
 type Refusals struct {
 	// Credentials are answers of 401 to requests that had some, Requests are answers of 429.
 	Credentials, Requests atomic.Int64

@@ -21,7 +21,7 @@ import (
 func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	left := context.Cause(r.Context())
 	if left != nil && !errors.Is(left, ErrRefused) {
-		return // the client has left: nobody reads a response, and nothing has failed
+		return // the client has left: it reads no response, and nothing has failed
 	}
 	unknown := errors.Is(err, bus.ErrTokenUnknown) && !Caller(r).Root
 	if left != nil || unknown || errors.Is(err, ErrRefused) { // the token was removed a moment ago
@@ -90,7 +90,7 @@ func setHeaders(h http.Header) {
 // newEncoder makes an encoder for responses.
 func newEncoder(w io.Writer) *json.Encoder {
 	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false) // nobody takes this for HTML, and conditions have < and >
+	encoder.SetEscapeHTML(false) // the response is not HTML, and conditions have < and >
 	return encoder
 }
 

@@ -15,14 +15,14 @@ const (
 	readTimeout       = 10 * time.Second
 	writeTimeout      = 30 * time.Second
 	idleTimeout       = time.Minute
-	// maxHeaderBytes bounds what a peer can make the server hold before it is authenticated.
+	// maxHeaderBytes bounds the header that the server holds for a peer before it is authenticated.
 	maxHeaderBytes = 16 << 10
 	// stopTimeout bounds how long requests may take after the server was stopped.
 	stopTimeout = 15 * time.Second
 )
 
-// http2 bounds what a connection of HTTP/2 can have the server hold without credentials.
-// The library's defaults are 250 streams, and a frame and unread data of 1 MiB each.
+// http2 bounds the memory of a connection of HTTP/2 without credentials. The library's defaults are
+// 250 streams, and a frame and unread data of 1 MiB each.
 var http2 = http.HTTP2Config{
 	MaxConcurrentStreams:          100,
 	MaxReadFrameSize:              16 << 10,

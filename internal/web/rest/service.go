@@ -11,7 +11,7 @@ import (
 
 // Service has the middleware of an API, reads its requests and writes its responses.
 type Service struct {
-	// Auth tells who calls.
+	// Auth authenticates callers.
 	Auth *Authenticator
 	// Buffers are for the bodies of requests.
 	Buffers *Buffers
@@ -22,9 +22,9 @@ type Service struct {
 	Tracer *telemetry.Tracer
 	// Recorder, if given, counts the requests.
 	Recorder *telemetry.Recorder
-	// Refusals, if given, counts what is refused.
+	// Refusals, if given, counts refused requests.
 	Refusals *Refusals
-	// Activity keeps the changes that root makes, or somebody in the console.
+	// Activity keeps the changes made by root or in the console.
 	Activity *activity.Log
 	Now      func() time.Time
 }

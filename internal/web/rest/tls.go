@@ -22,7 +22,7 @@ type tlsListener struct {
 	begin       sync.Once
 	// ready has what Accept returns next, one at a time.
 	ready chan accepted
-	// open is done once the listener is closed. What it runs then ends, by running.
+	// open is done once the listener is closed, which ends the goroutines counted in running.
 	open    context.Context
 	close   context.CancelFunc
 	running sync.WaitGroup

@@ -36,7 +36,7 @@ type tokenCache struct {
 const maxHeaders = 2048
 
 // secretDigest stands for a token, the root key or credentials. Finding tokens by their digests
-// makes the time a look-up takes independent of what the tokens are.
+// makes the time of a look-up independent of the tokens' text.
 type secretDigest [sha256.Size]byte
 
 func digestOf(secret string) secretDigest { return sha256.Sum256([]byte(secret)) }
@@ -59,9 +59,9 @@ type knownClient struct {
 	*lastUse
 }
 
-// cutSecret is what a Digest client takes for the password that is given a client's credentials as
-// one text, and cuts it at the first colon, as curl does: the end of a name or of a token, if that
-// has a colon, comes before the rest.
+// cutSecret is the password of a Digest client that gets its credentials as one text and cuts it at
+// the first colon, as curl does: if the name or the token has a colon, its end comes before the
+// rest.
 type cutSecret struct {
 	rest string
 	// nameLen is how long the name in the text is, 0 for a token with an empty password.
@@ -184,9 +184,8 @@ func (c *tokenCache) lookUp(ctx context.Context, header secretDigest, candidates
 }
 
 // findNamed returns the client of a name whose token, or root key, matches. Several tokens may have
-// one name. In place of a name it takes a token, or the root key, if the empty secret matches; and
-// in place of both what a [cutSecret] says. The error is [ErrRefused], [bus.ErrUnavailable], or the
-// context's.
+// one name. It also takes a token or the root key as the name, if the empty secret matches, and it
+// takes a [cutSecret]. The error is [ErrRefused], [bus.ErrUnavailable], or the context's.
 func (c *tokenCache) findNamed(
 	ctx context.Context, name string, matches func(secret string) bool,
 ) (Client, error) {
@@ -319,7 +318,7 @@ func (c *tokenCache) reload(ctx context.Context) *snapshot {
 	names, err := c.store.Tokens(context.WithoutCancel(ctx))
 	switch was := c.current; {
 	case err != nil:
-		c.current = &snapshot{readAt: c.now(), err: err} // from now: those who waited do not wait for the next
+		c.current = &snapshot{readAt: c.now(), err: err} // from now: waiting readers share it
 	case was != nil && was.err == nil && maps.Equal(was.names, names): // as nearly always
 		same := *was
 		same.readAt = now

@@ -18,13 +18,13 @@ const (
 	noteTimeout = time.Second
 )
 
-// errRevoked is why what was held open for a token ends. It is an [ErrRefused].
+// errRevoked is the cause that ends requests held open for a removed token. It is an [ErrRefused].
 var errRevoked = fmt.Errorf("%w: the token was removed", ErrRefused)
 
-// uses has when tokens were last used, and what is held open for them. A request only stores a time
-// in memory.
+// uses records when tokens were last used, and cancels the requests held open for removed ones. A
+// request only stores a time in memory.
 type uses struct {
-	// note stores what was used since the last note; nil to store nothing.
+	// note stores the uses since the last note; nil to store nothing.
 	note func(context.Context, map[bus.Token]time.Time) error
 	log  *slog.Logger
 
@@ -37,7 +37,7 @@ type uses struct {
 // lastUse is when a token was last used, in ms since the Unix epoch; 0 if never in this process.
 type lastUse struct {
 	at atomic.Int64
-	// noted is what was stored of it. Only [uses.flush] has it.
+	// noted is the time stored last. Only [uses.flush] uses it.
 	noted int64
 	// found is how many reads of all tokens had begun when the token was last known to exist.
 	found int64
@@ -78,8 +78,8 @@ func (u *uses) beginRead() int64 {
 	return u.reads
 }
 
-// retain forgets all tokens but some, which are what a read found, and ends what is held open for
-// the others. It keeps one that was found after the read began: the read may have missed it.
+// retain forgets all tokens but some, which a read found, and ends the requests held open for the
+// others. It keeps a token that was found after the read began: the read may have missed it.
 func (u *uses) retain(some map[bus.Token]bus.ClientName, read int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -91,7 +91,7 @@ func (u *uses) retain(some map[bus.Token]bus.ClientName, read int64) {
 	}
 }
 
-// flush notes what was used since the last note that succeeded.
+// flush notes the uses since the last note that succeeded.
 func (u *uses) flush(ctx context.Context) {
 	used := map[bus.Token]time.Time{}
 	u.mu.Lock()

@@ -52,7 +52,7 @@ type API struct {
 	// handler of Server slows them down.
 	Handler http.Handler
 	Server  *web.API
-	// Log is what the API has logged.
+	// Log is the API's log.
 	Log *bytes.Buffer
 	// Clock is the API's clock, which Ahead is added to.
 	Clock func() time.Time
@@ -141,7 +141,8 @@ func isPublish(method, path string) bool {
 	return method == http.MethodPost && strings.HasPrefix(path, "/topics/")
 }
 
-// relayUntil carries what is published otherwise than by [API.Do], until the context is done.
+// relayUntil carries events that were not published by [API.Do] to other partitions, until the
+// context is done.
 func (a *API) relayUntil(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = a.Relay(ctx) // Redis may be away
@@ -159,7 +160,8 @@ type Response struct {
 	Body   string
 }
 
-// Do sends a request. Who is a token or the root key; if it is empty, no credentials are sent.
+// Do sends a request. The first argument is a token or the root key; if it is empty, no credentials
+// are sent.
 func (a *API) Do(who, method, path, body string) Response {
 	a.T.Helper()
 	return a.DoOnce(who, method, path, body)
