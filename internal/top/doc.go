@@ -3,6 +3,6 @@
 //
 //	GET /overview --Reader--> overview.Figures --> tables --> screen
 //
-// The bus computes the figures, and says what is wrong. This package shows them: [Once] prints
-// them, and [Watch] updates a screen on the terminal.
+// The bus computes the figures and its problems. This package shows them: [Once] prints them, and
+// [Watch] updates a screen on the terminal.
 package top

@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/overview"
 )
 
-// Bounds of the interval. A bus that is watched takes a sample every 2 to 3.5 s, for all who look.
+// Bounds of the interval. A watched bus takes a sample every 2 to 3.5 s, for all its watchers.
 const (
 	MinInterval = 500 * time.Millisecond
 	MaxInterval = time.Hour
@@ -23,12 +23,12 @@ const (
 
 // Options say how the screen begins.
 type Options struct {
-	// Bus is what the screen calls the bus.
+	// Bus is the bus's name on the screen.
 	Bus string
 	// Interval is the time from an answer to the next request.
 	Interval time.Duration
-	// Sort names a column, of one table or of several; empty is what is queued, and the rate of
-	// topics.
+	// Sort names a column, of one table or of several; empty sorts by the queue, and topics by their
+	// rate.
 	Sort string
 	// Filter is a regular expression that the names shown match, whatever the case, or a part of them.
 	Filter string
@@ -248,7 +248,7 @@ func (m *Model) arrange() {
 	}
 }
 
-// pressed does what a key says.
+// pressed handles a key.
 func (m *Model) pressed(press tea.KeyPressMsg) tea.Cmd {
 	shown := m.tables.shown()
 	t := shown[m.focus]

@@ -122,7 +122,7 @@ func subscriberRow(s overview.Subscriber) []cell {
 }
 
 // oldestLevel rates the age of an event, compared with the time that the subscriber lets it wait.
-// The alarm is that of the example alerts.
+// The limits are those of the example alerts.
 func oldestLevel(s overview.Subscriber) level {
 	switch {
 	case s.OldestAge == nil:
@@ -214,7 +214,8 @@ func machineRow(m overview.Machine) []cell {
 	}
 }
 
-// clientRow has a client's bytes. What it keeps is marked as the example alerts have it.
+// clientRow returns the row of a client's bytes. Kept bytes are marked at the example alerts'
+// limit.
 func clientRow(c overview.Client) []cell {
 	kept, limit := size(c.Kept), cell{text: "any", unknown: true, level: idle}
 	if c.Limit != nil {

@@ -33,7 +33,7 @@ func Watch(ctx context.Context, source Source, o Options, program ...tea.Program
 	return err
 }
 
-// writeJSON prints figures, of those that the filter lets through in their order.
+// writeJSON prints the figures, with only the rows that pass the filter, in their order.
 func writeJSON(out io.Writer, f overview.Figures, tables tables) error {
 	f.Subscribers, f.Topics = inOrder(f.Subscribers, tables[0]), inOrder(f.Topics, tables[1])
 	f.JobTypes, f.Machines = inOrder(f.JobTypes, tables[2]), inOrder(f.Machines, tables[3])
@@ -41,7 +41,7 @@ func writeJSON(out io.Writer, f overview.Figures, tables tables) error {
 	return json.NewEncoder(out).Encode(f)
 }
 
-// inOrder returns those of all that a table shows, as it shows them.
+// inOrder returns the elements that a table shows, in its order.
 func inOrder[T any](all []T, t *table) []T {
 	shown := make([]T, len(t.rows))
 	for i, r := range t.rows {
@@ -50,7 +50,7 @@ func inOrder[T any](all []T, t *table) []T {
 	return shown
 }
 
-// wholeWidth is that of a screen that leaves out nothing.
+// wholeWidth is the width of a screen that leaves out nothing.
 const wholeWidth = 200
 
 // Once prints how a bus is: as text, or as the JSON of [overview.Figures].
@@ -78,8 +78,8 @@ func Once(ctx context.Context, source Source, o Options, out io.Writer, asJSON b
 // sample after 3.5 s.
 const ratesTimeout = 5 * time.Second
 
-// readRates reads figures, and reads them again at an interval while the bus has no rates: then
-// nobody has looked at it lately, and it has no history.
+// readRates reads figures, and reads them again at an interval while the bus has no rates: then it
+// was not watched lately, and has no history.
 func readRates(ctx context.Context, source Source, interval time.Duration) (overview.Figures, error) {
 	began := time.Now()
 	figures, err := source.Read(ctx)

@@ -18,14 +18,14 @@ const (
 	usual level = iota
 	warning
 	alarming
-	// idle is what is nothing, or not known.
+	// idle is a zero or an unknown value.
 	idle
 )
 
 // cell is a place in a table.
 type cell struct {
 	text string
-	// value is what rows are sorted by; without one the text is. What is not known stands last.
+	// value sorts rows; without one the text does. Unknown values stand last.
 	value   float64
 	unknown bool
 	level   level
@@ -44,13 +44,14 @@ func (r row) name() string { return r.cells[0].text }
 type column struct {
 	// name is what --sort calls it.
 	name, title string
-	// width is in characters of the terminal. The first column takes what it needs, and what is left.
+	// width is in characters of the terminal. The first column takes its rows' width, and the
+	// remaining space.
 	width int
 	// textual columns stand at the left, and begin with a.
 	textual bool
 	// rising columns have what matters at the small end.
 	rising bool
-	// spare columns are left out of a narrow screen, those with the highest number first; 0 stays.
+	// spare columns are left out of a narrow screen, the highest number first; 0 stays.
 	spare int
 }
 
@@ -58,7 +59,7 @@ type column struct {
 type table struct {
 	title   string
 	columns []column
-	// all are the rows there are, rows those that pass the filter, in order.
+	// all are all rows, rows the ones that pass the filter, in order.
 	all, rows []row
 
 	sortBy   int
@@ -70,8 +71,8 @@ type table struct {
 // gap is between columns.
 const gap = 2
 
-// minName is what the first column takes at least, if there is room; nameRoom is the width for
-// which others are not left out.
+// minName is the minimum width of the first column, if there is room. Other columns are left out
+// until it has nameRoom, or less if its names are shorter.
 const (
 	minName  = 10
 	nameRoom = 16

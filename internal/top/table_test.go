@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/overview"
 )
 
-// names are those of a table's rows, as shown.
+// names returns the names of a table's rows, as shown.
 func (t *table) names() (names []string) {
 	for _, r := range t.rows {
 		names = append(names, r.name())
@@ -33,7 +33,7 @@ func TestSortAndFilter(t *testing.T) {
 		{"name", "", false, []string{"Shop", "a", "b", "shop[2]"}},
 		{"name", "", true, []string{"shop[2]", "b", "a", "Shop"}},
 		{"health", "", false, []string{"a", "Shop", "b", "shop[2]"}},    // the worst first
-		{"oldest", "", false, []string{"a", "Shop", "b", "shop[2]"}},    // what is not known last
+		{"oldest", "", false, []string{"a", "Shop", "b", "shop[2]"}},    // unknown ones last
 		{"oldest", "", true, []string{"Shop", "a", "b", "shop[2]"}},     // always
 		{"publisher", "", false, []string{"Shop", "a", "b", "shop[2]"}}, // a column of another table
 		{"done", "", false, []string{"Shop", "a", "b", "shop[2]"}},

@@ -30,8 +30,8 @@ const perTable = 6
 // shownProblems is how many problems the screen has lines for.
 const shownProblems = 2
 
-// problemLines says what is wrong, worst first. If there are more problems than lines, the last of
-// them says how many.
+// problemLines lists the problems, worst first. If there are more problems than lines, the last
+// line says how many.
 func problemLines(problems []overview.Problem, limit int, paint painter) (lines []string) {
 	for i, p := range problems[:min(len(problems), limit)] {
 		text := "! "
@@ -75,7 +75,7 @@ func summary(f overview.Figures, paint painter) []string {
 	return lines
 }
 
-// barWidth is that of the bar of Redis' memory, in characters.
+// barWidth is the width of the bar of Redis' memory, in characters.
 const barWidth = 20
 
 // memoryLine shows how full Redis is, and the marks: above the high one events are dropped, until
@@ -154,7 +154,7 @@ func (m *Model) titleLine() string {
 	return title
 }
 
-// stateLines say what is wrong with the bus, and how old the rest of the screen is.
+// stateLines list the bus's problems, and the age of the rest of the screen.
 func (m *Model) stateLines() []string {
 	switch {
 	case m.err != nil:
@@ -214,7 +214,7 @@ func split(shown []*table, focus, height int) []int {
 	return sizes
 }
 
-// window draws as much of a table as fits, and keeps what is at its top within the table.
+// window draws as much of a table as fits, and keeps its scroll position within the table.
 func (t *table) window(width, height int, paint painter, focused bool) []string {
 	t.page = max(height-1, 1)
 	t.first = max(min(t.first, len(t.rows)-t.page), 0)

@@ -42,7 +42,7 @@ func (s sample) subscriber(sub overview.SubscriberState) sample {
 	return s
 }
 
-// figuresOf are those of a bus that was sampled so.
+// figuresOf returns the figures of a bus with these samples.
 func figuresOf(samples ...sample) (f overview.Figures) {
 	var s overview.Sampler
 	for _, one := range samples {
@@ -78,7 +78,7 @@ func busy() (before, after sample) {
 	return before, after
 }
 
-// withJobs adds job types to a sample, of which jobs have ended.
+// withJobs adds job types to a sample; ended counts their ended jobs.
 func (s sample) withJobs(ended int64) sample {
 	s.JobTypes = []overview.JobTypeState{
 		{Name: "invoices", Queued: 1_204_000, Waiting: 12, InProgress: 50, Concurrency: 50, OldestAt: s.At.Add(-4 * time.Minute),
@@ -100,7 +100,7 @@ func (s sample) withMachines(steps int64) sample {
 	return s
 }
 
-// withClients adds clients to a sample, of which one is near its limit.
+// withClients adds clients to a sample, one of them near its limit.
 func (s sample) withClients() sample {
 	s.Clients = []overview.Client{
 		{Name: "billing", Kept: 24_300_000, Limit: new(int64(25_000_000)), Queued: 544},
@@ -113,7 +113,7 @@ func (s sample) withClients() sample {
 // busyBus are the figures of a busy bus, in conditions that a verdict could set.
 func busyBus() overview.Figures { return judged(figuresOf(busy())) }
 
-// withAll are those of one that has job types and state machines, too.
+// withAll returns the figures of a bus that has job types and state machines, too.
 func withAll() overview.Figures {
 	before, after := busy()
 	return judged(figuresOf(before.withJobs(0).withMachines(0), after.withJobs(1).withMachines(1)))
