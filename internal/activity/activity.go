@@ -1,6 +1,6 @@
-// Package activity keeps who has changed what, for the operator: the last changes that root made,
-// or somebody in the console. All changes are in the log of the process that made them; this is the
-// part of it that a page can show.
+// Package activity keeps the latest changes that root made, or that were made in the console, for
+// the operator. All changes are in the log of the process that made them; this is the part of it
+// that a page can show.
 package activity
 
 import (
@@ -25,7 +25,7 @@ const (
 	storeTimeout = 2 * time.Second
 )
 
-// Change is what somebody has changed.
+// Change is a recorded change.
 type Change struct {
 	// When, in ms since the Unix epoch.
 	At int64 `json:"at"`
@@ -33,13 +33,13 @@ type Change struct {
 	Client string `json:"client"`
 	// Whether it was done in the console.
 	Console bool `json:"console"`
-	// The name that was given at the login, which nobody has checked.
+	// The name that was given at the login, which is not verified.
 	Person string `json:"person,omitempty"`
-	// That of the request, as in the log.
+	// The request's id, as in the log.
 	RequestID string `json:"request_id"`
-	// What was done, as in the log.
+	// The change, as in the log.
 	What string `json:"what"`
-	// To what it was done.
+	// Its object, as in the log.
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func (l *Log) Note(c Change) {
 	}
 }
 
-// Run stores changes until the context is done, and those that wait then.
+// Run stores changes until the context is done, and then those that are still waiting.
 func (l *Log) Run(ctx context.Context) {
 	for {
 		select {
@@ -122,13 +122,12 @@ func (l *Log) Last(ctx context.Context, limit int) ([]Change, error) {
 
 type personKey struct{}
 
-// InConsole marks what is done with a context as done in the console by a person, whose name may be
-// empty.
+// InConsole marks a context's changes as made in the console by a person, whose name may be empty.
 func InConsole(ctx context.Context, person string) context.Context {
 	return context.WithValue(ctx, personKey{}, person)
 }
 
-// Person is who does something in the console, and whether it is done there.
+// Person returns the person that acts in the console, and whether the context is the console's.
 func Person(ctx context.Context) (person string, inConsole bool) {
 	person, inConsole = ctx.Value(personKey{}).(string)
 	return person, inConsole
