@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// replace has a key of the bus have another value.
+// replace replaces the value of a key of the bus.
 func replace(d *consoletest.Desk, key, value string) {
 	d.T.Helper()
 	replaced := 0

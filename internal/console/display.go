@@ -9,8 +9,8 @@ import (
 // Display holds a visitor's display preferences. Each field is one of [Choices].
 type Display struct{ Theme, Refresh, Zone, Keys string }
 
-// Choices are what may be chosen for a field of [Display], by the field's name in forms. The first
-// is the default. Refresh is in seconds, 0 for not at all.
+// Choices are the allowed values of each field of [Display], by the field's name in forms. The
+// first is the default. Refresh is in seconds, 0 for not at all.
 var Choices = map[string][]string{
 	"theme":   {"system", "light", "dark"},
 	"refresh": {"5", "2", "10", "30", "0"},

@@ -85,7 +85,7 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 	})
 }
 
-// TestTheCommandsOfPagesRun has a shell run what pages say does the same with curl.
+// TestTheCommandsOfPagesRun runs the curl commands that pages show in a shell.
 func TestTheCommandsOfPagesRun(t *testing.T) {
 	rdbtest.NeedCommand(t, "curl")
 	d := consoletest.Full(t, rdbtest.Embedded(t))

@@ -26,8 +26,8 @@ func (h holder) path(root bool) string {
 	return "/subscribers" + view.Path(h.Name)
 }
 
-// tokenPath is path for what needs the token: root's is in a variable of the shell, as tokens stand
-// in no page.
+// tokenPath is path for requests that name the token: root's has a shell variable, as no page shows
+// a token.
 func (h holder) tokenPath(root bool) string {
 	if !root {
 		return "/subscriber"

@@ -67,7 +67,7 @@ func serve(api http.Handler, answer *recorder, in *http.Request) (err error) {
 // pages do not take the memory of web.
 const maxAnswer = 16 << 20
 
-// errTooLong is that an answer has more than maxAnswer bytes.
+// errTooLong is the error of an answer that has more than maxAnswer bytes.
 var errTooLong = fmt.Errorf("the bus has more to show here than the %d MiB that a page reads; ask the HTTP API, or rtm", maxAnswer>>20)
 
 // recorder keeps a response.

@@ -71,7 +71,7 @@ func (p labelPage) Outcome() string {
 	return "does not hold"
 }
 
-// TriggerWhat is what will have the condition evaluated, in words.
+// TriggerWhat describes a trigger in words.
 func (p labelPage) TriggerWhat(t machines.Trigger) string {
 	switch {
 	case t.Path != "":
@@ -110,7 +110,7 @@ type labelAction struct {
 	back  string
 }
 
-// labelActions are what may be done to a label.
+// labelActions are the actions on a label.
 var labelActions = []labelAction{
 	{
 		path: "evaluate", calls: "POST /evaluate", verb: "Evaluate", back: labelPath,

@@ -30,7 +30,7 @@ func Link(from, to string, names ...string) (string, error) {
 	return AtRoot(from) + filled.String(), nil
 }
 
-// AtRoot leads from a page to the console itself; what follows is a path from there.
+// AtRoot leads from a page to the console itself; a path from there may follow.
 func AtRoot(from string) string {
 	if depth := strings.Count(from, "/"); depth > 0 {
 		return strings.Repeat("../", depth)

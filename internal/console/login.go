@@ -173,7 +173,7 @@ func safeNext(next string) string {
 	return next
 }
 
-// personOf is a person's name as it was typed, without what cannot be printed.
+// personOf returns a person's name as it was typed, without unprintable characters.
 func personOf(typed string) string {
 	name := strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

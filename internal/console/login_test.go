@@ -82,7 +82,7 @@ func TestFewWrongLoginsAreAnsweredInASecond(t *testing.T) {
 			}
 		}
 	}
-	// 10 at once, and those whose turn comes within 2 s; a few more if the guesses came slowly.
+	// 10 at once, and the ones whose turn comes within 2 s; a few more if the guesses came slowly.
 	assert.GreaterOrEqual(t, count[http.StatusTooManyRequests], guesses-25, "%v", count)
 	assert.Equal(t, guesses, count[http.StatusUnauthorized]+count[http.StatusTooManyRequests], "%v", count)
 }

@@ -23,8 +23,8 @@ type machinePage struct {
 	Clients []string
 	// States are in the order of the definition, with the number of labels in each.
 	States []state
-	// State is the one whose labels are shown, empty for all; Errored is whether only those are shown
-	// that are errored. After is the last that is shown, empty if there are no more.
+	// State filters the labels by state, empty for all; Errored shows only errored ones. After is the
+	// last label shown, empty if there are no more.
 	State   string
 	Errored bool
 	After   string

@@ -17,7 +17,7 @@ type Question struct {
 	Calls string
 	// Ask describes the action without taking it.
 	Ask func(*Visit) (view.Confirm, error)
-	// Do does it, after what had to be typed was typed.
+	// Do takes the action, after the required text was typed.
 	Do func(*Visit) (Answer, error)
 	// Back is the path of the page that leads here. Its names are in Path too.
 	Back string
@@ -51,7 +51,7 @@ func (q Question) Page() Page {
 // inBraces are the names in a path.
 var inBraces = regexp.MustCompile(`{(\w+)}`)
 
-// Names are what stands for the names of another path in the path of the visit.
+// Names returns the values of another path's names in the path of the visit.
 func (v *Visit) Names(path string) (names []string) {
 	for _, name := range inBraces.FindAllStringSubmatch(path, -1) {
 		names = append(names, v.Path(name[1]))

@@ -119,7 +119,7 @@ func positionAt(v *Visit, kept *history.History, at time.Time, fallback int64) (
 	return found.Events[0].Position, nil
 }
 
-// takes is how long a subscriber takes for some events, and for what waits, at its present rate.
+// takes is how long a subscriber takes for some events and for its queue, at its present rate.
 func takes(f overview.Figures, name string, events int64) time.Duration {
 	for _, s := range f.Subscribers {
 		if s.Name == name && s.Rate != nil && *s.Rate > 0 {

@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/console/view"
 )
 
-// sentPath is the page that shows what becomes of an event that was published here.
+// sentPath is the page that follows an event published here.
 const sentPath = topicPath + "/sent"
 
 // sentPage is the data of that page.

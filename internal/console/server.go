@@ -42,7 +42,7 @@ type Config struct {
 	// Secure is set if browsers reach the console over TLS only.
 	Secure   bool
 	Sessions *Store
-	// Bodies are what forms are read into.
+	// Bodies is the memory for posted forms.
 	Bodies Bodies
 	// Guesses slow down wrong logins, together with wrong credentials for the API.
 	Guesses *rest.Guesses

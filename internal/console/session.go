@@ -156,7 +156,7 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// ID is what Redis has of a cookie, of a code or of a nonce: its SHA-256.
+// ID returns the form in which Redis has a cookie, a code or a nonce: its SHA-256.
 func ID(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

@@ -9,7 +9,7 @@ func (e *DamagedError) Error() string {
 	return "the key " + e.Key + " in Redis is not of its type: nobody can log in until it is deleted"
 }
 
-// wrap says what failed with the list of sessions.
+// wrap wraps an error of the list of sessions.
 func (s *Store) wrap(what string, err error) error {
 	if rdb.IsWrongType(err) {
 		return &DamagedError{s.keys.Sessions()}

@@ -35,8 +35,8 @@ func (s sessions) EndAll(ctx context.Context) error {
 	return err
 }
 
-// sourceOf is where a request came from: the address of its connection, and before it the one that
-// this names as its client, if it is a proxy. Without a proxy anybody can name one.
+// sourceOf returns the source of a request: the address of its connection, preceded by the client
+// address that a proxy names. Without a proxy, any client can claim one.
 func sourceOf(r *http.Request) string {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

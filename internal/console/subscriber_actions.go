@@ -61,7 +61,7 @@ func (a subscriberAction) page() Page {
 	}.Page()
 }
 
-// subscriberActions are what may be done to a subscriber, but for its settings and replays.
+// subscriberActions are the actions on a subscriber, except its settings and replays.
 var subscriberActions = []subscriberAction{
 	{path: "pause", calls: "POST /pause", ask: askPause, do: pause},
 	{path: "resume", calls: "POST /resume", ask: askResume, do: func(v *Visit, h holder) (string, error) {

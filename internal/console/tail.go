@@ -41,8 +41,8 @@ func (t *tails) end(cookie string) {
 	}
 }
 
-// getTail forwards the live tail of a topic from the API while it comes: what calls the API for
-// pages keeps whole answers. The API ends it when the token is removed.
+// getTail forwards the live tail of a topic from the API as it arrives: the API calls of pages keep
+// whole answers. The API ends it when the token is removed.
 func (s *server) getTail(w http.ResponseWriter, r *http.Request) {
 	cookie, err := r.Cookie(s.cookieName("routemaster"))
 	var known Session

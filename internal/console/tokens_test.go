@@ -15,8 +15,8 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// TestTwoTokensOfOneNameAreToldApart has a client's token be changed: one of the two holds the
-// subscription, and only with that it would be lost.
+// TestTwoTokensOfOneNameAreToldApart gives a client a second token. The first one holds the
+// subscription, which is lost only with that token.
 func TestTwoTokensOfOneNameAreToldApart(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		d := consoletest.Full(t, redis)

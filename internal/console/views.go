@@ -108,7 +108,7 @@ func (v shownPage) At(pointer string) string {
 	return v.Problem.Detail
 }
 
-// frame is what all pages show.
+// frame returns the data that all pages show.
 func (s *server) frame(w http.ResponseWriter, v *Visit, p Page) shownPage {
 	return shownPage{
 		Visit: v, Name: s.Name, Environment: s.Environment, Version: s.Version, Page: p, nav: s.nav,

@@ -82,7 +82,7 @@ func (v *Visit) IsRefresh() bool {
 // Context returns the request's context.
 func (v *Visit) Context() context.Context { return v.Request.Context() }
 
-// Path is what stands for a name of the page's path.
+// Path returns the value of a name in the page's path.
 func (v *Visit) Path(name string) string { return v.Request.PathValue(name) }
 
 // Query is a parameter of the query string, empty if there is none.

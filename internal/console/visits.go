@@ -134,7 +134,7 @@ const (
 	loadTimeoutAway = 250 * time.Millisecond
 )
 
-// loadContext is that in which a visit reads of the bus.
+// loadContext returns the context in which a visit reads from the bus.
 func loadContext(v *Visit) (context.Context, context.CancelFunc) {
 	if v.Figures.Redis != "" {
 		return context.WithTimeout(v.Context(), loadTimeoutAway)

@@ -234,7 +234,7 @@ func (b *tab) goTo(address string) {
 	b.run(chromedp.Navigate(address))
 }
 
-// follow runs what leads to another page, waits for that, and returns its status.
+// follow runs a script that leads to another page, waits for that page, and returns its status.
 func (b *tab) follow(actions ...chromedp.Action[chromedp.Void]) (status int) {
 	b.t.Helper()
 	ctx, cancel := b.step()

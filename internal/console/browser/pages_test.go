@@ -22,7 +22,7 @@ import (
 //go:embed testdata/axe-core/axe.min.js
 var axe string
 
-// violations finds with axe what keeps people from using a page.
+// violations finds accessibility violations of a page with axe.
 func (b *tab) violations() []string {
 	b.t.Helper()
 	if !ask[bool](b, "'axe' in window") {

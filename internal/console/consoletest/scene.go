@@ -49,7 +49,7 @@ func (d *Desk) Path(p console.Page) string {
 	})
 }
 
-// Fill has the bus have something of everything that pages show.
+// Fill fills the bus with some of everything that pages show.
 func (d *Desk) Fill() {
 	d.T.Helper()
 	d.names = map[string]string{

@@ -87,7 +87,7 @@ var Topics = Kind[overview.Topic]{
 	},
 }
 
-// topicStateOrder orders the states of topics: what needs a look first.
+// topicStateOrder orders the states of topics, worst first.
 func topicStateOrder(s overview.State) int {
 	return slices.Index([]overview.State{overview.Unheard, overview.Quiet, overview.Unclaimed, overview.OK}, s)
 }

@@ -37,7 +37,7 @@ var Icons = sync.OnceValue(func() template.HTML {
 	return template.HTML(all.String())
 })
 
-// drawing is what stands within the svg element of a file.
+// drawing returns the content of a file's svg element.
 func drawing(file string) string {
 	_, inner, _ := strings.Cut(file, "<svg")
 	_, inner, _ = strings.Cut(inner, ">")

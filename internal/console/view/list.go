@@ -56,7 +56,7 @@ type List[T any] struct {
 	Rows  []T
 	// All is how many elements there are, Matching how many the filter lets through.
 	All, Matching int
-	// From and To are the places of the rows among those, from 1 on; 0 if there are none.
+	// From and To are the positions of the rows in the list, from 1 on; 0 if there are none.
 	From, To int
 	// Pages is the number of pages. Previous and Next are the queries of the pages beside this one,
 	// empty where there is none.
@@ -190,8 +190,8 @@ func byOptional[T any, N cmp.Ordered](of func(*T) *N) func(a, b *T) int {
 	return func(a, b *T) int { return optional(of(a), of(b)) }
 }
 
-// oneOf reports whether a word is one of those that a condition lists, as in state:gone,stalled.
-// Spaces are written as hyphens.
+// oneOf reports whether a word is in the list of a condition, as in state:gone,stalled. Spaces are
+// written as hyphens.
 func oneOf[S ~string](condition string, word S) bool {
 	return slices.Contains(strings.Split(condition, ","), strings.ReplaceAll(strings.ToLower(string(word)), " ", "-"))
 }

@@ -11,7 +11,7 @@ import (
 // words; empty if there were none, or if they are unknown. Their deviation would need another
 // counter.
 type Means struct {
-	// Delivery is of how long their deliveries took, Age of how old they were when those ended.
+	// Delivery is the time that their deliveries took, Age their age when those ended.
 	Delivery, Age string
 }
 

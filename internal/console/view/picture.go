@@ -14,7 +14,7 @@ import (
 const sparkHeight = 48
 
 // Sparkline draws values, oldest first, as a line without axes. NaN is a gap. The lowest line is 0,
-// so that what does not change is not drawn as if it did. The figures beside it say the last value.
+// so that a steady value is not drawn as if it changed. The figures beside it say the last value.
 func Sparkline(values []float32) template.HTML {
 	line := polyline(values)
 	if line != "" {

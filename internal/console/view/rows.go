@@ -66,7 +66,7 @@ func nextTry(s overview.Subscriber, f overview.Figures) *float64 {
 // TopicRow is a topic in a list.
 type TopicRow struct {
 	overview.Topic
-	// Spark is what came in the last 15 min.
+	// Spark is the incoming events of the last 15 min.
 	Spark []float32
 }
 

@@ -13,7 +13,7 @@ type setting struct {
 	of func(subscriber.Info) string
 }
 
-// deadLetters is what stands before the names of the settings that say when events are given up.
+// deadLetters is the prefix of the names of the settings that say when events are given up.
 const deadLetters = "dead_letters"
 
 // settings are a subscriber's settings, by their names in the JSON of the API, except the uuid,
