@@ -165,7 +165,7 @@ func (a *API) mountConsole(r chi.Router) {
 	}))
 }
 
-// outer is what every request passes first that comes over the network.
+// outer returns the outermost middleware, for every request over the network.
 func (a *API) outer() (all []func(http.Handler) http.Handler) {
 	all = append(all, rest.CleanPath("/console/"), a.Observe, a.RecoverPanics, rest.RefuseAmbiguous)
 	if a.config.ForceTLS {

@@ -65,7 +65,7 @@ type attemptView struct {
 	receiptView
 }
 
-// receiptView counts the events by what became of them; it is left out unless they differ.
+// receiptView counts the events by their results; it is left out unless they differ.
 type receiptView struct {
 	// Events acknowledged, where that is not all or none. Left out if 0, as are the next two.
 	Acknowledged int `json:"acknowledged,omitempty" api:"minimum=1"`

@@ -119,7 +119,8 @@ func (h *subscriberHandlers) getBatch(w http.ResponseWriter, r *http.Request, of
 	h.RespondJSON(w, r, batchWithEventsView{viewBatch(batch), events}, err)
 }
 
-// deleteBatch removes a queued batch, which becomes a dead letter if the subscriber keeps those.
+// deleteBatch removes a queued batch, which becomes a dead letter if the subscriber keeps dead
+// letters.
 func (h *subscriberHandlers) deleteBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	removed, err := h.at(of).inspector.Remove(r.Context(), of, batchParam(r), h.Now())
 	if err == nil {

@@ -112,7 +112,7 @@ func (h *machineHandlers) viewMachine(r *http.Request) (view machineView, err er
 	return view, nil
 }
 
-// appliedView is what PUT answers.
+// appliedView is the response of PUT.
 type appliedView struct {
 	Version  int64        `json:"version"`
 	Warnings []rest.Fault `json:"warnings"`

@@ -235,7 +235,7 @@ func (h *jobHandlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, 
 	return queued, err
 }
 
-// neverRuns is [jobs.ErrNeverRuns] of a job, with what to change.
+// neverRuns is [jobs.ErrNeverRuns] as a response that says what to change.
 func neverRuns(job jobs.NewJob) error {
 	fault := "is in the past"
 	if !job.RunAfter.Before(job.ExpiresAt) {
@@ -244,8 +244,7 @@ func neverRuns(job jobs.NewJob) error {
 	return bus.Invalidf("/expires_at", "%s, so that the job would never run: leave it out, or send a later time", fault)
 }
 
-// ignored is what becomes of jobs of [jobs.MetaShutdown]: nothing, but existing clients see them
-// queued.
+// ignored returns jobs of [jobs.MetaShutdown], which are dropped: existing clients see them queued.
 func ignored(list []jobs.NewJob, now time.Time) []jobs.Job {
 	all := make([]jobs.Job, len(list))
 	for i, job := range list {

@@ -53,7 +53,7 @@ func TestJobsAreFetched(t *testing.T) {
 	})
 }
 
-// TestFetchWaits has a service wait for a job that another request enqueues, and for none.
+// TestFetchWaits fetches with a wait, for a job that another request enqueues, and for none.
 func TestFetchWaits(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)

@@ -149,7 +149,7 @@ func (a *API) getHealth(w http.ResponseWriter, _ *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, struct{}{})
 }
 
-// pongView is what time it is.
+// pongView is the current time.
 type pongView struct {
 	Pong string `json:"pong" api:"format=date-time"`
 }

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/wire/wiretest"
 )
 
-// historyEvents is what GET /topics/{name}/events answers.
+// historyEvents is the response of GET /topics/{name}/events.
 type historyEvents struct {
 	First, Last, Next int64
 	Events            []map[string]any

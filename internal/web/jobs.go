@@ -223,7 +223,7 @@ type JobsConfig struct {
 	Types jobs.TypeLimits
 	// Processes, if given, returns the processes of the bus that live.
 	Processes func(context.Context) ([]overview.Process, error)
-	// Recorder counts what becomes of requests and of jobs. It may be nil.
+	// Recorder counts requests and jobs by their results. It may be nil.
 	Recorder *telemetry.Recorder
 }
 

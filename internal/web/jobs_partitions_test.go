@@ -29,7 +29,7 @@ import (
 	"routemaster/internal/worker"
 )
 
-// soon bounds what must happen; nothing waits that long unless it fails.
+// soon bounds each wait; only a failing test waits that long.
 const soon = time.Minute
 
 // partedJobs is the API of a bus with three partitions, with a type in each.
@@ -201,8 +201,8 @@ func receive(t *testing.T, from chan string) string {
 	}
 }
 
-// TestAPartitionIsAway with its types, whose requests get 503, as lists do. All else goes on, also
-// what waits for jobs.
+// TestAPartitionIsAway makes a partition unavailable: requests for its types get 503, as lists do.
+// All else goes on, waiting fetches too.
 func TestAPartitionIsAway(t *testing.T) {
 	all, servers := storetest.Apart(t, storetest.PartitionCount)
 	p := newPartedJobs(t, store.NewBus(all...))

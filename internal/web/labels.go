@@ -185,7 +185,7 @@ func (h *machineHandlers) deleteLabel(w http.ResponseWriter, r *http.Request) {
 	h.Respond(w, r, err)
 }
 
-// sentLabel is what clients send of a label.
+// sentLabel is a label in a request.
 type sentLabel struct {
 	// At most 64 KiB, nested at most 100 deep.
 	Metadata rest.Nullable[jsontext.Value] `json:"metadata" api:"required type=object additionalProperties=true"`

@@ -27,7 +27,7 @@ type labelView struct {
 	Route []machines.StateName `json:"route,omitempty"`
 }
 
-// waitingView is why a label is in its gate, and what will have that evaluated.
+// waitingView is why a label is in its gate, and the triggers that evaluate it.
 type waitingView struct {
 	condition.Explanation
 	// The triggers that evaluate the condition.
@@ -97,7 +97,7 @@ func (h *machineHandlers) viewWaiting(
 	return view
 }
 
-// viewTriggers lists what will have the gate of a label evaluated. The entry is over.
+// viewTriggers lists the triggers that can still evaluate the gate of a label. The entry is over.
 func (h *machineHandlers) viewTriggers(g *machines.Gate, label *machines.Label) []triggerView {
 	views := []triggerView{}
 	metadata, _ := machines.ParseObject(label.Metadata)

@@ -237,9 +237,9 @@ func (h *machineHandlers) operations() []operation {
 type MachinesConfig struct {
 	// Labels are the machines and labels of the bus.
 	Labels *engine.Bus
-	// Client asks the feeds of gates that are evaluated to see what would happen.
+	// Client asks the feeds of gates in dry runs.
 	Client *outbound.Client
-	// Recorder counts what becomes of that. It may be nil.
+	// Recorder counts its requests. It may be nil.
 	Recorder *telemetry.Recorder
 }
 

@@ -561,7 +561,7 @@ var schemas = []struct {
 	of         any
 	words      string
 	sent, open bool
-	// more is what else holds, words of JSON Schema.
+	// more are additional words of JSON Schema.
 	more object
 }{
 	{name: "Activity", of: activityView{}},

@@ -83,9 +83,9 @@ func TestEveryRequestHasAnExample(t *testing.T) {
 	}
 }
 
-// TestGeneratorsGetTheTypesRight refuses what generators of clients misread. To openapi-typescript,
-// an object is empty if the schema does not mention its members, and a member with a default is
-// required.
+// TestGeneratorsGetTheTypesRight refuses schemas that generators of clients misread. To
+// openapi-typescript, an object is empty if the schema does not mention its members, and a member
+// with a default is required.
 func TestGeneratorsGetTheTypesRight(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ const (
 	public // without credentials
 )
 
-// queryRule is what becomes of names in a query that an operation does not have.
+// queryRule is how an operation treats unknown names in a query.
 type queryRule int
 
 const (

@@ -66,7 +66,7 @@ func (a *API) getOverview(w http.ResponseWriter, r *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, figures)
 }
 
-// seriesView is what some figures have been: a value for each step, oldest first, null where the
+// seriesView is the history of some figures: a value for each step, oldest first, null where the
 // history has none.
 type seriesView struct {
 	Of          string  `json:"of"`
@@ -112,7 +112,7 @@ func (c column) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// getSeries responds with what figures have been: of the bus, a topic or a subscriber.
+// getSeries responds with the history of figures: of the bus, a topic or a subscriber.
 func (a *API) getSeries(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
 	view := seriesView{Of: q.Get("of"), Range: q.Get("range")}

@@ -76,9 +76,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wait has a function look for jobs of a type until it finds some, fails, or the time is over. It
-// does not look for a client that has gone, as its jobs would be lost until their deadline. Behind
-// others it begins only if the client is admitted, which the looking would find out much later.
+// wait calls look, which looks for jobs of a type, until it finds some, fails, or the time is over.
+// It does not look for a client that has gone, as its jobs would be lost until their deadline.
+// Behind other requests it waits only if admit admits the client, since its own look would find a
+// refusal much later.
 func (p *pulls) wait(
 	ctx context.Context, name jobs.TypeName, longest time.Duration,
 	admit func(context.Context, jobs.TypeName) error, look func() ([]jobs.Job, error),
@@ -145,7 +146,7 @@ func (p *pulls) types() []jobs.TypeName {
 	return slices.Collect(maps.Keys(p.lines))
 }
 
-// wake has the heads of the lines of types look. It reports whether anybody waits.
+// wake wakes the heads of the lines of types. It reports whether any request waits.
 func (p *pulls) wake(names []jobs.TypeName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +158,7 @@ func (p *pulls) wake(names []jobs.TypeName) bool {
 	return p.count > 0
 }
 
-// lookNext has the head of a type's line look. The caller holds the lock.
+// lookNext wakes the head of a type's line. The caller holds the lock.
 func (p *pulls) lookNext(name jobs.TypeName) { offer(p.lines[name][0].turn) }
 
 // offer puts an element into a channel that has room for one.

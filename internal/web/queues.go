@@ -61,7 +61,7 @@ type queueHandlers struct {
 	partitions []queuePartition
 }
 
-// queuePartition is what there is in each partition of the bus.
+// queuePartition is the handlers' view of a partition of the bus.
 type queuePartition struct {
 	queue     *queue.Queue
 	look      *queue.Look

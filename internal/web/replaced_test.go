@@ -81,8 +81,8 @@ func TestQueriesOfTheReplacedService(t *testing.T) {
 	a.send(201, "POST", "/v1/jobs/"+jobID(1)+"/replay?foo=1", "")
 }
 
-// TestTypeNamesOfTheReplacedService has types whose names only that service allowed do all that
-// types do.
+// TestTypeNamesOfTheReplacedService takes types whose names only that service allowed through
+// everything that types do.
 func TestTypeNamesOfTheReplacedService(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)

@@ -54,7 +54,7 @@ func (h *jobHandlers) countReport(name string, status jobs.Status) {
 	}
 }
 
-// sentReport is what came of an attempt at a job.
+// sentReport is the report on an attempt at a job.
 type sentReport struct {
 	Status *jobs.Status `json:"status" api:"required enum=succeeded|failed"`
 	// The attempt that it is about: `attempt` of when the job was given.

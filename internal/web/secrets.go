@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// secretOperations are about what deliveries are signed with.
+// secretOperations are the operations on signing secrets.
 func (h *subscriberHandlers) secretOperations() []operation {
 	return []operation{
 		{

@@ -25,7 +25,7 @@ const defaults = `{"topics":["widgets"],"callback":"https://a.example/","uuid":n
 	"lanes":1,"order_key":"/url","strict_order":false,"partial":false,"keep_age":null,"keep_events":null,"gap_notices":false,
 	"dead_letters":null,"log_attempts":"failures"}`
 
-// settings returns what GET /subscriber shows, and the status apart from it.
+// settings returns the response of GET /subscriber, and its status apart.
 func (a subscriberAPI) settings(who, path string) (settings string, status map[string]any) {
 	a.T.Helper()
 	got := a.Do(who, "GET", path, "")

@@ -17,7 +17,7 @@ import (
 const (
 	// triggerEvaluate is the trigger of labels whose evaluation a client asks for.
 	triggerEvaluate = "evaluate"
-	// maxDryRun bounds how long feeds are asked to see what would happen.
+	// maxDryRun bounds the time for asking feeds in a dry run.
 	maxDryRun = 30 * time.Second
 	// maxTries is how often a label is asked for that moves meanwhile.
 	maxTries = 10
@@ -30,8 +30,7 @@ func (h *machineHandlers) postRetry(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// postEvaluate evaluates the gate of a label, and moves it if it opens; or only says what would
-// happen.
+// postEvaluate evaluates the gate of a label, and moves it if it opens; a dry run moves nothing.
 func (h *machineHandlers) postEvaluate(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
 	dryRun := isTrue(q, "dry_run")
@@ -54,7 +53,7 @@ func (h *machineHandlers) postEvaluate(w http.ResponseWriter, r *http.Request) {
 	h.RespondJSON(w, r, view, err)
 }
 
-// step has a worker look at a label, and responds with the label after that.
+// step asks a worker for a step of a label, waits for the result, and responds with the label.
 func (h *machineHandlers) step(w http.ResponseWriter, r *http.Request, ask func(*machines.Label, *machines.Definitions) error) {
 	r, release := h.Hold(r)
 	defer release()
@@ -106,7 +105,7 @@ func gateOf(label *machines.Label, d *machines.Definitions) (*machines.State, er
 	return state, nil
 }
 
-// dryRunView is what would happen if a gate were evaluated.
+// dryRunView is the result of a dry run of a gate.
 type dryRunView struct {
 	State machines.StateName `json:"state"`
 	condition.Explanation

@@ -89,7 +89,7 @@ type SubscriberConfig struct {
 	MaxTopics int
 	// Secrets has the keys that signing secrets are sealed with.
 	Secrets signature.Keyring
-	// Recorder, if given, counts what clients redeliver and remove.
+	// Recorder, if given, counts redelivered and removed events.
 	Recorder *telemetry.Recorder
 }
 
@@ -101,7 +101,7 @@ type subscriberHandlers struct {
 	partitions []subscriberPartition // by number
 }
 
-// subscriberPartition is what there is in each partition of the bus.
+// subscriberPartition is the handlers' view of a partition of the bus.
 type subscriberPartition struct {
 	store     *store.Store
 	inspector *inspect.Inspector

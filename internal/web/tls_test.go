@@ -46,7 +46,7 @@ func TestForceTLS(t *testing.T) {
 	}
 }
 
-// newCertificate makes a certificate of its own for a test, and returns what trusts it.
+// newCertificate makes a certificate of its own for a test, and returns the pool that trusts it.
 func newCertificate(t *testing.T) (*rest.Certificate, *x509.CertPool) {
 	t.Helper()
 	dir := t.TempDir()

@@ -243,7 +243,7 @@ func TestChangesAreRefused(t *testing.T) {
 	})
 }
 
-// TestATypeWithoutItsServiceCanBePaused has the operator take away where its jobs go.
+// TestATypeWithoutItsServiceCanBePaused pauses a type after the bus lost its default service.
 func TestATypeWithoutItsServiceCanBePaused(t *testing.T) {
 	a := newJobsAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Jobs.Downstream = false })
 	now := time.Now()
@@ -370,7 +370,7 @@ func TestATypeIsDeleted(t *testing.T) {
 	})
 }
 
-// TestATypeFollowsItsClient has a client go on under a new token.
+// TestATypeFollowsItsClient changes a type with a new token of its client.
 func TestATypeFollowsItsClient(t *testing.T) {
 	a := newJobsAPI(t, rdbtest.Embedded(t))
 	a.requireType(201, alice, "POST", "/v2/job-types", newType("a", ""))
@@ -379,8 +379,7 @@ func TestATypeFollowsItsClient(t *testing.T) {
 	assert.NotContains(t, a.Log.String(), alice)
 }
 
-// TestChangesHoldForWorkersAtOnce has a worker go on as if nothing had happened while types are
-// made and changed.
+// TestChangesHoldForWorkersAtOnce takes jobs with workers while types are made and changed.
 func TestChangesHoldForWorkersAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobsAPI(t, redis)

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// TestAClientHasAShareOfTheWaits has a client wait for as many labels as it may.
+// TestAClientHasAShareOfTheWaits waits for as many labels as a client may.
 func TestAClientHasAShareOfTheWaits(t *testing.T) {
 	h := &machineHandlers{waiting: rest.NewPlaces(4, "labels")}
 	read := func(query string) (wait time.Duration, leave func(), err error) {

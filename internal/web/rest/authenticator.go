@@ -135,8 +135,8 @@ func schemeOf(header string) (scheme, credentials string) {
 }
 
 // BasicCredentials returns the user name and the password of a request's Basic credentials as they
-// were sent, with a colon between them. It takes what [http.Request.BasicAuth] takes, and several
-// spaces after the scheme.
+// were sent, with a colon between them. Unlike [http.Request.BasicAuth] it allows several spaces
+// after the scheme.
 func BasicCredentials(r *http.Request) (credentials string, ok bool) {
 	scheme, encoded := schemeOf(r.Header.Get("Authorization"))
 	if !strings.EqualFold(scheme, "Basic") {
@@ -210,8 +210,8 @@ func (a *Authenticator) digest(r *http.Request, header string) (Client, error) {
 }
 
 // Challenge adds the WWW-Authenticate headers that ask for credentials, in either scheme (RFC 7616,
-// RFC 7617). Err is what [Authenticator.Authenticate] returned: after [ErrStaleNonce] a client
-// tries again by itself, with the new nonce.
+// RFC 7617). Err is the error of [Authenticator.Authenticate]: after [ErrStaleNonce] a client tries
+// again by itself, with the new nonce.
 func (a *Authenticator) Challenge(header http.Header, err error) {
 	for _, challenge := range a.digester.challenges(err == ErrStaleNonce) {
 		header.Add("WWW-Authenticate", challenge)

@@ -23,7 +23,7 @@ type Connections struct {
 	log          *slog.Logger
 
 	mu sync.Mutex
-	// open has the connections, by what rawConn returns of them.
+	// open has the connections, by their rawConn.
 	open  map[net.Conn]*openConn
 	peers map[netip.Prefix]*peer
 	// idle has the [openConn]s without a request, the one that has been so longest first.

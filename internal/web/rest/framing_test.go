@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestFramingIsParsed feeds requests whole and in small pieces. What follows an ambiguous request
-// does not matter; what follows any other is parsed as the next request.
+// TestFramingIsParsed feeds requests whole and in small pieces. Bytes after an ambiguous request do
+// not matter; bytes after any other are parsed as the next request.
 func TestFramingIsParsed(t *testing.T) {
 	const head = "POST / HTTP/1.1\r\nHost: x\r\n"
 	const both = head + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -13,7 +13,7 @@ import (
 
 const (
 	// guessesPerSecond is how many wrong credentials from one source are answered in a second, after
-	// guessBurst at once; allGuesses is that for all sources together.
+	// guessBurst at once; allGuesses limits all sources together.
 	guessesPerSecond, guessBurst = 5, 10
 	allGuesses                   = 50
 	// guessWait is how long a wrong guess waits for its turn at most.

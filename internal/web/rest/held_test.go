@@ -85,8 +85,8 @@ func (missingTokens) FindTokens(_ context.Context, tokens []bus.Token) (map[bus.
 	return map[bus.Token]bus.ClientName{tokens[0]: "new"}, nil
 }
 
-// TestANewTokenIsNotTakenForARemovedOne has a list of the tokens come in that was read before one
-// of them was made.
+// TestANewTokenIsNotTakenForARemovedOne delivers a list of the tokens that was read before one of
+// them was made.
 func TestANewTokenIsNotTakenForARemovedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := &fixedTokens{names: map[bus.Token]bus.ClientName{}}

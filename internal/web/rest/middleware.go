@@ -38,7 +38,7 @@ func RefuseAmbiguous(next http.Handler) http.Handler {
 	})
 }
 
-// crossOrigin knows which requests a page of another site has a browser send.
+// crossOrigin recognizes requests that a browser sends for a page of another site.
 var crossOrigin = http.NewCrossOriginProtection()
 
 // RefuseCrossOrigin refuses changes that a page of another site has a browser make: it may have
@@ -89,8 +89,7 @@ func ForceTLS(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// The first element of a list is the client's protocol, the others are those between
-		// proxies.
+		// The first element of a list is the client's protocol, the others are between proxies.
 		proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 		proto = strings.ToLower(strings.TrimSpace(proto))
 		switch {

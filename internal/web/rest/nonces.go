@@ -17,9 +17,9 @@ type openNonce struct {
 }
 
 // seenNonces has the nonces that were used with valid credentials, with the highest count of each,
-// at most max of them. Beyond that the oldest are forgotten. A nonce that is not here and not newer
-// than those forgotten is refused, since its count is unknown: its client is given a new nonce, and
-// tries again by itself.
+// at most max of them. Beyond that the oldest are forgotten. An unknown nonce that is not newer
+// than the forgotten ones is refused, since its count is unknown: its client is given a new nonce,
+// and tries again by itself.
 type seenNonces struct {
 	max int
 

@@ -175,7 +175,7 @@ func isVisible(text string, maxLen int) bool {
 // noRoute is the route of requests that match none: their paths may have secrets.
 const noRoute = "(none)"
 
-// knownMethod returns a method of HTTP, or one for what clients have made up.
+// knownMethod returns a method of HTTP, or a placeholder for invented ones.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

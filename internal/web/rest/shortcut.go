@@ -14,10 +14,10 @@ type shortcut struct {
 	handler                 http.Handler
 }
 
-// NewShortcut returns a router that leads by itself to its route for a method, and for paths of a
-// prefix and one parameter after it: to what serves the route, with all of its middleware. It is
-// for publishes: the router takes longer to find their route than it takes to authenticate them.
-// What serves the route gets no parameters. It panics if there is no such route.
+// NewShortcut returns a router that finds its route for one method and prefix, with one parameter
+// after the prefix, by itself, and runs the route's handler with all of its middleware. It is for
+// publishes: the router takes longer to find their route than it takes to authenticate them. The
+// handler gets no parameters. It panics if there is no such route.
 func NewShortcut(router chi.Router, method, prefix, parameter string) http.Handler {
 	s := &shortcut{Router: router, method: method, prefix: prefix, pattern: prefix + parameter}
 	_ = chi.Walk(router, func(of, route string, handler http.Handler, outer ...func(http.Handler) http.Handler) error {

@@ -20,7 +20,7 @@ type tlsListener struct {
 	connections *Connections
 	log         *slog.Logger
 	begin       sync.Once
-	// ready has what Accept returns next, one at a time.
+	// ready has the next results of Accept, one at a time.
 	ready chan accepted
 	// open is done once the listener is closed, which ends the goroutines counted in running.
 	open    context.Context
@@ -76,7 +76,7 @@ func (l *tlsListener) acceptAll() {
 	}
 }
 
-// hand reports whether the server has taken what Accept is to return: not if it takes no more.
+// hand passes a result to Accept. It is false if the listener is closed.
 func (l *tlsListener) hand(next accepted) bool {
 	select {
 	case l.ready <- next:
