@@ -90,8 +90,8 @@ func rowsOf[T any](all []T, cells func(T) []cell) []row {
 	return rows
 }
 
-// shown are those on the screen: many buses have no job types, and no state machines. Clients that
-// keep nothing have queues only, which are shown as subscribers.
+// shown returns the tables on the screen: many buses have no job types, and no state machines.
+// Clients that keep nothing have queues only, which are shown as subscribers.
 func (ts tables) shown() []*table {
 	shown := slices.Clone(ts[:2])
 	for _, t := range ts[2:4] {
@@ -125,7 +125,7 @@ type Model struct {
 	err      error
 	// reading is whether the bus is being asked: there is never more than one question under way.
 	reading bool
-	// turn is counted up when a new tick makes those under way void.
+	// turn numbers the ticks: a new tick makes older ones void.
 	turn int
 
 	tables tables

@@ -121,8 +121,8 @@ func subscriberRow(s overview.Subscriber) []cell {
 	}
 }
 
-// oldestLevel rates the age of an event, compared with the time that the subscriber lets it wait.
-// The limits are those of the example alerts.
+// oldestLevel rates the age of an event, compared with the time that the subscriber lets it wait,
+// by the limits of the example alerts.
 func oldestLevel(s overview.Subscriber) level {
 	switch {
 	case s.OldestAge == nil:

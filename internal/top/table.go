@@ -42,14 +42,14 @@ func (r row) name() string { return r.cells[0].text }
 
 // column is one of a table.
 type column struct {
-	// name is what --sort calls it.
+	// name is the column's name for --sort.
 	name, title string
 	// width is in characters of the terminal. The first column takes its rows' width, and the
 	// remaining space.
 	width int
 	// textual columns stand at the left, and begin with a.
 	textual bool
-	// rising columns have what matters at the small end.
+	// rising columns sort small values first, because these matter.
 	rising bool
 	// spare columns are left out of a narrow screen, the highest number first; 0 stays.
 	spare int
@@ -78,8 +78,7 @@ const (
 	nameRoom = 16
 )
 
-// filter is what names must match: a regular expression, or a text if it is none, whatever the
-// case.
+// filter must match the names: a regular expression, or a text if it is none, whatever the case.
 func compileFilter(text string) *regexp.Regexp {
 	pattern, err := regexp.Compile("(?i)" + text)
 	if err != nil {
