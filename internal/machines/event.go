@@ -51,15 +51,15 @@ func (d *Definitions) MovesOf(e *Event) (moves []PublishedMove) {
 	return moves
 }
 
-// Change is what a client or an event does to a label.
+// Change is a change of a label by a client or an event.
 type Change struct {
 	// Patch is merged into the metadata of the label; see [Object.Merge].
 	Patch    Object
 	KeepNull bool
 	// Event is the one that the patch is from; nil if a client has sent it.
 	Event *Event
-	// Hops is how many moves have set off one another, through topics, up to the change: 0 for that of
-	// a client.
+	// Hops is how many moves have set off one another, through topics, up to the change: 0 for a
+	// client's change.
 	Hops int
 	// Create says that the label is made if it does not exist, for the client By, empty for root,
 	// whose account is charged.
@@ -72,9 +72,9 @@ type Change struct {
 	Definitions int64
 }
 
-// ChangesOf returns what an event changes, by label, and how many triggers of its topic name no
-// label for it, or have no place for its data. Triggers of several gates that name one label make
-// one change.
+// ChangesOf returns the changes that an event makes, by label. It also returns how many triggers of
+// its topic name no label for it, or have no place for its data. Triggers of several gates that
+// name one label make one change.
 func (m *Machine) ChangesOf(e *Event) (changes map[LabelName]Change, unusable int) {
 	changes = map[LabelName]Change{}
 	for _, t := range m.topicTriggers() {
@@ -131,8 +131,8 @@ func (t *TopicTrigger) labelOf(machine Name, e *Event) (name LabelName, named bo
 	return name, fits && name.Validate() == nil
 }
 
-// patchOf returns what the data of an event are as a patch, and whether there is a place for them:
-// at the top there is only for an object.
+// patchOf returns the data of an event as a patch, and whether there is a place for them: at the
+// top there is only for an object.
 func (t *TopicTrigger) patchOf(e *Event) (patch Object, placed bool) {
 	if e.Data == nil {
 		return Object{}, true

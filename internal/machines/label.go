@@ -67,8 +67,8 @@ type Label struct {
 	Moves, Version int64
 	// Previous is the state before this one; empty in the first.
 	Previous StateName
-	// Trigger is what has asked for the evaluation that is to be made, or to be made again; Pending
-	// that it is made again each minute, until it opens the gate.
+	// Trigger is the trigger of the evaluation that is to be made, or to be repeated. Pending says
+	// that it is repeated each minute, until it opens the gate.
 	Trigger string
 	Pending bool
 	// Failures is how many evaluations have failed in a row, Error why the last one has.
@@ -82,12 +82,13 @@ type Label struct {
 	// ErroredAt is since when the label is errored, and ErroredReason why; zero if it is not.
 	ErroredAt     time.Time
 	ErroredReason string
-	// Hops is how many moves have set off one another, through topics, up to what has asked for the
+	// Hops is how many moves have set off one another, through topics, up to the request for the
 	// evaluation: 0 for a client and the clock.
 	Hops int
 	// Steps is how many moves the run has made that is not over.
 	Steps int
-	// Standing is that of the state's webhook or feeds. It is known when a worker takes the label.
+	// Standing is the standing of the state's webhook or feeds. It is set when a worker takes the
+	// label.
 	Standing bus.Standing
 	// NextAt is when a worker looks at the label by itself; zero if none does.
 	NextAt time.Time
@@ -112,8 +113,8 @@ type Move struct {
 
 // Why says why a label has moved. Hops comes first: label_hops of package engine reads it there.
 type Why struct {
-	// How many moves have set off one another through topics, up to this one: left out for what a
-	// client or the clock has set off.
+	// How many moves have set off one another through topics, up to this one: left out for moves that
+	// a client or the clock has set off.
 	Hops int `json:"hops,omitempty"`
 	// What had the gate evaluated.
 	Trigger string `json:"trigger,omitempty"`
@@ -138,7 +139,7 @@ var (
 	ErrNotClient      = errors.New("the machine is for other clients")
 	ErrNotErrored     = errors.New("the label is not errored")
 	ErrNotInGate      = errors.New("the label is not in a gate")
-	// ErrChanged means that somebody else has changed what was read. It is to be read again.
+	// ErrChanged means that the data changed since they were read. Read them again.
 	ErrChanged = errors.New("changed meanwhile")
 	// ErrContended means that so many changes of one label are under way that this one was not made.
 	ErrContended = fmt.Errorf("%w: many changes of the label are under way", bus.ErrUnavailable)
@@ -148,7 +149,7 @@ var (
 
 // LabelsRestError means that definitions would leave labels without a state.
 type LabelsRestError struct {
-	// States are those that would vanish, with how many labels are in each.
+	// States are the states that would vanish, with how many labels are in each.
 	States []StateCount
 }
 

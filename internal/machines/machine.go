@@ -29,7 +29,7 @@ type Definitions struct {
 	// Source is the YAML of all of them, and AppliedAt since when they hold.
 	Source    []byte
 	AppliedAt time.Time
-	// Moves are those of labels that are in states which have vanished.
+	// Moves are the moves of labels that are in states which have vanished.
 	Moves []StateMove
 }
 
@@ -48,7 +48,8 @@ func (d *Definitions) State(machine Name, state StateName) *State {
 	return nil
 }
 
-// Successor returns where the labels in a state that has vanished are to go; empty if nobody said.
+// Successor returns where the labels in a state that has vanished are to go; empty if that was not
+// given.
 func (d *Definitions) Successor(machine Name, state StateName) StateName {
 	for _, move := range d.Moves {
 		if move.Machine == machine && move.From == state {
@@ -137,7 +138,7 @@ func (s *State) URLs(m *Machine) (urls []string) {
 type Gate struct {
 	Condition *condition.Condition
 	Triggers  []Trigger
-	// Zone is that of system.time, if the definition names one.
+	// Zone is the zone of system.time, if the definition names one.
 	Zone Zone
 }
 
@@ -153,7 +154,7 @@ type Action struct {
 	Timeout time.Duration
 }
 
-// Bounds of an action's fields, what they are unless they are given, and the limit of backoff.
+// Limits and defaults of an action's fields, and the limit of backoff.
 const (
 	MaxAttempts           = 1000
 	DefaultAttempts       = 20
@@ -224,8 +225,9 @@ type WebhookRule struct {
 var plainLabels = []LabelName{"label", "0"}
 
 // Holds reports whether the headers are for the webhook of a label, whose URL is a template. The
-// pattern has to match its URL, and also that of a plain label: the headers may be credentials, and
-// a client that names a label like the host of another service must not have them sent.
+// pattern has to match the label's URL and also a plain label's: the headers may be credentials,
+// and a client that names a label like the host of another service must not make the bus send them
+// there.
 func (r *WebhookRule) Holds(template string, machine Name, label LabelName) bool {
 	matches := func(label LabelName) bool { return r.Match.MatchString(ExpandURL(template, machine, label)) }
 	return matches(label) && slices.ContainsFunc(plainLabels, matches)
@@ -234,7 +236,7 @@ func (r *WebhookRule) Holds(template string, machine Name, label LabelName) bool
 // Publish says where the moves of a machine are published.
 type Publish struct {
 	Topic bus.TopicName `json:"topic"`
-	// URL is that of the events, with <label> and <state_machine> for the names.
+	// URL is the template of the events' URLs, with <label> and <state_machine> for the names.
 	URL string `json:"url"`
 	// Publisher is the client that owns the topic.
 	Publisher bus.ClientName `json:"publisher"`

@@ -53,8 +53,9 @@ func Encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Merge returns an object with a patch: objects merge, anything else replaces what is there, and
-// null removes it, as RFC 7396 says; or, if it is to be kept, replaces it too. Neither is changed.
+// Merge returns an object with a patch: objects merge, any other value replaces the old one, and
+// null removes it, as RFC 7396 says. With keepNull, null is stored instead. Neither argument is
+// changed.
 func (o Object) Merge(patch Object, keepNull bool) Object {
 	return mergeObjects(o, patch, keepNull)
 }
@@ -88,7 +89,7 @@ func (o Object) Has(path []string) bool {
 	return ok
 }
 
-// At returns what is at a path; nil if nothing is.
+// At returns the value at a path; nil if there is none.
 func (o Object) At(path []string) any {
 	value, _ := o.find(path)
 	return value

@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/machines"
 )
 
-// TestALabelGetsNoHeadersByItsName names labels like what the patterns of other services' rules
-// look for.
+// TestALabelGetsNoHeadersByItsName names labels so that they match the patterns of other services'
+// rules.
 func TestALabelGetsNoHeadersByItsName(t *testing.T) {
 	for _, c := range []struct {
 		pattern, template string

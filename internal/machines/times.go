@@ -2,10 +2,9 @@ package machines
 
 import "time"
 
-// Latest returns the last instant behind one time, but not behind now, at which a timed trigger
-// fires; false if there is none. So what was missed while nothing ran is made up for once. A
-// trigger whose zone is named by metadata needs that zone: nil if a label names none, which never
-// triggers.
+// Latest returns the last instant after one time, but not after now, at which a timed trigger
+// fires; false if there is none. So missed instants are made up for once. A trigger whose zone is
+// named by metadata needs that zone: nil if a label names none, which never triggers.
 func (t Trigger) Latest(after, now time.Time, metadata *time.Location) (time.Time, bool) {
 	zone := t.Zone.of(metadata)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Trigger has the condition of a gate evaluated. One of its fields is set, besides those of
+// Trigger starts an evaluation of a gate's condition. One of its fields is set, besides those of
 // TimeOfDay and of Topic.
 type Trigger struct {
 	// Metadata is a path into the metadata: a PATCH that has it triggers.
@@ -28,8 +28,8 @@ type Trigger struct {
 // TopicTrigger says which events of a topic trigger for which label.
 type TopicTrigger struct {
 	Topic bus.TopicName
-	// LabelURL is what the URL of an event looks like, with <label> for the label's name;
-	// LabelPath the path of that name in an event's data. One of the two is set.
+	// LabelURL is the template of an event's URL, with <label> for the label's name; LabelPath the
+	// path of that name in an event's data. One of the two is set.
 	LabelURL  string
 	LabelPath []string
 	// Metadata is the path in the metadata at which an event's data is merged; empty for the top.
@@ -62,7 +62,7 @@ type TimeOfDay int
 func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d", int(t)/3600, int(t)/60%60) }
 
 // Zone is a time zone: one of the IANA database, or the one that is named by the metadata of each
-// label. The zero Zone is that of the process.
+// label. The zero Zone is the process's.
 type Zone struct {
 	Location *time.Location
 	// Metadata is a path into the metadata.

@@ -16,12 +16,12 @@ type Walk struct {
 	Machine Name
 	State   StateName
 	Trigger *Trigger
-	// Version is that of the definitions that need a review. It is part of the name: others that come
-	// during the review need one of their own.
+	// Version is the version of the definitions that need a review. It is part of the name: others
+	// that come during the review need one of their own.
 	Version int64
 }
 
-// TriggerName names what the walk is for.
+// TriggerName names the trigger of the walk, or the review.
 func (w Walk) TriggerName() string {
 	if w.Trigger == nil {
 		return TriggerReview
@@ -29,7 +29,7 @@ func (w Walk) TriggerName() string {
 	return w.Trigger.String()
 }
 
-// Name names the walk among those of its machine.
+// Name names the walk among the walks of its machine.
 func (w Walk) Name() string {
 	name := string(w.State) + " " + w.TriggerName()
 	if w.Trigger == nil {

@@ -37,8 +37,8 @@ func notAZone(z Zone) error {
 	return fmt.Errorf("%s is not the name of a time zone of the IANA database", bus.Reason(z.String()))
 }
 
-// ZoneFor is that of system.time when a trigger has the gate evaluated: the trigger's, else the
-// gate's own, else that of the first trigger by time.
+// ZoneFor returns the zone of system.time when a trigger starts an evaluation of the gate: the
+// trigger's, else the gate's own, else the zone of the first trigger by time.
 func (g *Gate) ZoneFor(trigger string) Zone {
 	if t := g.timeOfDay(trigger); t != nil && (t.Zone.isSet() || !g.Zone.isSet()) {
 		return t.Zone
@@ -61,8 +61,8 @@ func (g *Gate) timeOfDay(name string) *Trigger {
 	return nil
 }
 
-// MaxAhead is how far the clock of another process may be ahead: what it did then counts as done
-// now.
+// MaxAhead is how far the clock of another process may be ahead: actions that it dates up to then
+// count as done now.
 const MaxAhead = time.Minute
 
 // maxLate is how much later than a trigger by time of day was due labels may be evaluated as of

@@ -12,7 +12,7 @@ type Condition struct {
 	parts  []part
 }
 
-// part is what an explanation gives the value of.
+// part is one entry of an explanation: a piece of the source whose value is reported.
 type part struct {
 	text string
 	node node
@@ -24,8 +24,8 @@ func newCondition(source string, root node, paths []Path) *Condition {
 	return c
 }
 
-// addTests makes parts of the tests in a node, and of the paths in them. What a parenthesis joins
-// by and or or is not a test, but has some.
+// addTests adds a part for each test in a node, and for each path in the tests. A parenthesis that
+// groups operands of and or or is no test itself, but contains some.
 func (c *Condition) addTests(n node) {
 	switch n := n.(type) {
 	case junction:

@@ -17,7 +17,7 @@ type decimal struct {
 // maxExponent is where exponents end: larger ones count as this one.
 const maxExponent = 1e18
 
-// parseDecimal reads a number as JSON has it, leniently. It reports false for what is none.
+// parseDecimal reads a JSON number, leniently. It reports false if the text is no number.
 func parseDecimal(text string) (d decimal, ok bool) {
 	mantissa, exponent := text, int64(0)
 	if i := strings.IndexAny(text, "eE"); i >= 0 {

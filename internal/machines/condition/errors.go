@@ -34,8 +34,8 @@ const (
 	maxSpan    = 60  // of the part that cannot be evaluated
 )
 
-// excerpt is the line at fault, and a marker below it. Of a long line, it is what is around the
-// part at fault.
+// excerpt returns the faulty line with a marker below it. A long line is cut to the surroundings of
+// the fault.
 func (e *SyntaxError) excerpt() string {
 	start := strings.LastIndexByte(e.Source[:e.Offset], '\n') + 1
 	line, _, _ := strings.Cut(e.Source[start:], "\n")

@@ -33,10 +33,10 @@ type Part struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// Explain evaluates the condition, and each of its parts by itself, also those that the evaluation
-// does not come to. In the order of the source, the parts are: each test with the nots before it,
-// that is a comparison, a phrase, or a value that stands alone; and behind it each path in it. What
-// parentheses group by and or or is not a part itself. Parts that read the same are one.
+// Explain evaluates the condition, and then each of its parts separately, including parts that the
+// evaluation skips. Parts are listed in the order of the source: each test with the nots before it
+// (a comparison, a phrase, or a value that stands alone), followed by each path in it. A
+// parenthesis around operands of and or or is not a part. Parts with the same text are listed once.
 func (c *Condition) Explain(env *Environment) Explanation {
 	x := Explanation{Condition: c.source, Parts: make([]Part, 0, len(c.parts))}
 	holds, err := c.Evaluate(env)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What a syntax error says: the rule, and what to write instead.
+// Texts of syntax errors: the rule, and what to write instead.
 
 func (p *parser) refuse(t *token, reason string) *SyntaxError {
 	return &SyntaxError{t.Position, len(t.text), p.source, reason}
@@ -100,7 +100,7 @@ func mixed(operands []string, connectives []*token) string {
 	return fmt.Sprintf("and and or need parentheses: write %s, or %s", first, second)
 }
 
-// grouped writes the operands out, with parentheses around those that one word joins.
+// grouped writes the operands out, with parentheses around operands joined by the same word.
 func grouped(operands []string, connectives []*token, word string) string {
 	groups, members := []string{}, []string{}
 	for i, operand := range operands {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind is what the parser has to know of a token.
+// tokenKind classifies a token for the parser.
 type tokenKind int
 
 const (
@@ -36,7 +36,7 @@ var (
 	keywords  = []string{"and", "or", "not", "is", "has", "was", "since", "in"}
 	literals  = map[string]any{"true": true, "false": false, "null": nil}
 	operators = []string{"=", "/=", "<", ">", "<=", ">="}
-	// foreignOperators are those of other languages, and what to write for them.
+	// foreignOperators maps operators of other languages to the ones to write here.
 	foreignOperators = map[string]string{
 		"==": "=", "===": "=", "!=": "/=", "!==": "/=", "<>": "/=", "=<": "<=", "=>": ">=",
 		"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not",
@@ -57,7 +57,8 @@ type lexer struct {
 	Position
 }
 
-// tokens are those of a source. The last one is an end, or bad; it stands behind the one before it.
+// tokens splits a source into tokens. The last one is an end, or bad; it stands behind the one
+// before it.
 func tokens(source string) (all []token) {
 	l := lexer{source, start}
 	end := l.Position

@@ -62,7 +62,7 @@ func asJSON(number string) json.Number {
 // unitSeconds are the seconds of the units of a duration, in order.
 var unitSeconds = [...]int64{24 * 60 * 60, 60 * 60, 60, 1}
 
-// maxDuration is the longest duration, in seconds, about 292 years: that of time.Duration.
+// maxDuration is the longest time.Duration in whole seconds, about 292 years.
 const maxDuration = math.MaxInt64 / int64(time.Second)
 
 func parseDuration(word string) (v any, reason string) {

@@ -16,7 +16,7 @@ var (
 	pageExample  = regexp.MustCompile("(?m)^\\| `(.+)` \\| (true|false|fails|refused) \\|$")
 )
 
-// TestTheExamplesOfThePage evaluates those of docs/machines.md.
+// TestTheExamplesOfThePage evaluates the examples in docs/machines.md.
 func TestTheExamplesOfThePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/machines.md")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestTheExamplesOfThePage(t *testing.T) {
 	assert.Greater(t, seen["true"], 10)
 }
 
-// resultOf is what the page says of a condition.
+// resultOf evaluates a condition and returns its result as the page writes it.
 func resultOf(source string, env *condition.Environment) string {
 	c, err := condition.Parse(source)
 	if err != nil {

@@ -38,7 +38,7 @@ func Parse(source string) (*Condition, error) {
 	return newCondition(source, root, p.paths), nil
 }
 
-// readable refuses what is too long, or not UTF-8.
+// readable refuses a source that is too long or not UTF-8.
 func readable(source string) *SyntaxError {
 	if len(source) > maxSource {
 		return &SyntaxError{start, 0, source, fmt.Sprintf("there are %d bytes: at most %d are allowed", len(source), maxSource)}
@@ -146,7 +146,8 @@ func (p *parser) comparison() (node, *SyntaxError) {
 	return comparison{p.spanFrom(first), operator.text, left, right}, nil
 }
 
-// phrase reads what is behind a verb, of the test that begins with a token and a value.
+// phrase reads the rest of a test, from its verb on. first and left are the token and the value
+// that the test begins with.
 func (p *parser) phrase(first int, left node) (node, *SyntaxError) {
 	_, negated := p.take(keywordToken, "not")
 	word := p.peek()

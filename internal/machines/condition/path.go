@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Environment is what a condition is evaluated with.
+// Environment holds the inputs of an evaluation.
 type Environment struct {
 	// Metadata is decoded JSON, with numbers as json.Number, which keeps them exact, or float64.
 	// Without it, all paths into it are null.
@@ -120,8 +120,8 @@ func (p Path) placed() Path {
 	return p
 }
 
-// Lookup returns the value that a path leads to: decoded JSON, a [time.Time] or a [Clock]. It
-// fails with an [*EvaluationError] if a step leads into what is not an object, or the feed has
+// Lookup returns the value that a path leads to: decoded JSON, a [time.Time] or a [Clock]. It fails
+// with an [*EvaluationError] if a step leads into a value that is not an object, or if the feed has
 // failed, and with a [*SyntaxError] if the path is not valid.
 func (p Path) Lookup(env *Environment) (any, error) {
 	if err := p.Validate(); err != nil {

@@ -75,8 +75,8 @@ state_machines:
         exit_condition: false
 `
 
-// TestBrokenValues puts what is no value of a definition in the place of each value. It was
-// reported when the file was read, and nothing else is to fail by it.
+// TestBrokenValues replaces each value by one that no definition may contain. The reader reports
+// it, and no later step fails because of it.
 func TestBrokenValues(t *testing.T) {
 	scalars := regexp.MustCompile(`(?m)(?:: |- )([^\s:]\S*(?: [^:\n]+)?)$`).FindAllStringSubmatchIndex(everything, -1)
 	assert.Len(t, scalars, 44)
@@ -92,12 +92,12 @@ func TestBrokenValues(t *testing.T) {
 // tokens are what [mutate] takes out of a definition: keys, values, and what YAML makes them of.
 var tokens = regexp.MustCompile(`[^\s:\[\]{},]+|[\n:\[\]{},]`)
 
-// replacements are what it puts there, mostly what some step of the loader refuses.
+// replacements are the texts that it inserts; most are refused by some step of the loader.
 var replacements = strings.Split("\"{placeholders.typo}\"|{placeholders.host}|!unknown x|!include a.yaml|!!set {a}|!!binary aGk=|.nan|.inf|"+
 	"1e999|~||''|[]|{}|[a]|{a: b}|&x|*x|<<|{<<: !unknown x}|? [a] : b|\"\\0\"|.|..|true|99999999999999999999|<label>|metadata.x|feeds.x.y|"+
 	"gate|action|next|state|type|topic|metadata|first|{type: context}|\n|# ", "|")
 
-// mutate changes a definition as each three bytes say: where, and what stands there.
+// mutate changes a definition. Each three bytes choose a place and its replacement.
 func mutate(text string, choices []byte) string {
 	for ; len(choices) >= 3; choices = choices[3:] {
 		all := tokens.FindAllStringIndex(text, -1)
@@ -110,8 +110,8 @@ func mutate(text string, choices []byte) string {
 	return text
 }
 
-// FuzzMutated has definitions with one thing or several wrong. Whatever step refuses one, the steps
-// after it must not fail by what it left: a definition is loaded, or has problems.
+// FuzzMutated loads definitions with one or several faults. Whichever step refuses a definition,
+// the steps after it must cope with the rest: the definition is loaded, or has problems.
 func FuzzMutated(f *testing.F) {
 	places := len(tokens.FindAllStringIndex(everything, -1))
 	for place := range places {

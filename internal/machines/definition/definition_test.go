@@ -170,7 +170,7 @@ func TestBooleanConditions(t *testing.T) {
 	}
 }
 
-// TestPlainScalars are those that YAML 1.1, which the original reads, takes for something else.
+// TestPlainScalars loads scalars that YAML 1.1, which the original reads, takes for other types.
 func TestPlainScalars(t *testing.T) {
 	for text, want := range map[string]any{
 		"1e3": json.Number("1e3"), "0o17": json.Number("15"), "08": json.Number("8"), "12:30": "12:30", "2026-01-31": "2026-01-31", "'08'": "08",

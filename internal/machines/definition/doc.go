@@ -19,16 +19,16 @@
 //	        exit_condition: false
 //
 // docs/machines.md describes all keys. A file has at most 1 MiB; a definition at most 1,000
-// machines of 1,000 states each, and 200,000 values, where what an alias stands for counts again.
+// machines of 1,000 states each, and 200,000 values, counting an alias's values again at each use.
 //
 // Several files are layers, and earlier ones win: maps are merged, strings, numbers, booleans and
-// lists replaced. An explicit null in an earlier layer removes what a later one has; elsewhere it
-// is as if the key was left out. Then {dotted.path}, in any string, is replaced by the string or
-// number at that path of the merged layers. There is no escape.
+// lists replaced. An explicit null in an earlier layer removes the key that a later one sets;
+// elsewhere null counts as a missing key. Then {dotted.path}, in any string, is replaced by the
+// string or number at that path of the merged layers. There is no escape.
 //
-// YAML is read as version 1.2, but yes, no, on and off without quotes are booleans, as in 1.1, and
-// so is the merge key <<, of which a later line wins. Nothing in a file is run: tags are refused
-// unless they name plain values.
+// YAML is read as version 1.2, but unquoted yes, no, on and off are booleans, as in 1.1. The merge
+// key << works as in 1.1 too; the last one in a map wins. Nothing in a file is executed: tags are
+// refused unless they name plain values.
 package definition
 
 import (
@@ -41,8 +41,8 @@ type (
 	Warning = Problem
 )
 
-// Load reads a definition. Several files are layers, of which earlier ones win. It fails with
-// [Errors]. Warnings come with and without an error.
+// Load reads a definition. Several files are layers, and earlier ones win. It fails with [Errors].
+// Warnings are returned with and without an error.
 func Load(files ...File) (*machines.Definitions, []Warning, error) {
 	return load(&loader{Document: Read(files...)})
 }

@@ -18,8 +18,8 @@ type File struct {
 	Content []byte
 }
 
-// Problem is what is wrong at a place of a file, and what to change. Line and Column count from 1,
-// and a column is a character.
+// Problem says what is wrong at a place of a file, and what to change. Line and Column count from
+// 1, and a column is a character.
 type Problem struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -43,7 +43,7 @@ func (e Errors) Error() string {
 	return fmt.Sprintf("%s (and %d more)", e[0], len(e)-1)
 }
 
-// Document is what files have, and what is wrong with it.
+// Document holds the content of files, and the problems found in it.
 type Document struct {
 	// Root is nil if a file cannot be read.
 	Root               *Value
@@ -53,7 +53,7 @@ type Document struct {
 	lines [][]int
 }
 
-// Read reads files, which are layers: earlier ones win. What is wrong is in [Document.Err].
+// Read reads files, which are layers: earlier ones win. [Document.Err] returns the problems.
 func Read(files ...File) *Document {
 	d := &Document{files: files}
 	d.Root = d.merged()
@@ -90,10 +90,11 @@ func (d *Document) Err() error {
 	return Errors(d.sorted(d.problems))
 }
 
-// Warnings are those that were reported, in order.
+// Warnings returns the reported warnings, in order.
 func (d *Document) Warnings() []Problem { return d.sorted(d.warnings) }
 
-// sorted turns findings into problems. Those of a value that several aliases stand for are one.
+// sorted turns findings into problems. Findings that repeat because several aliases stand for one
+// value become one problem.
 func (d *Document) sorted(findings []finding) (problems []Problem) {
 	slices.SortStableFunc(findings, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/machines"
 )
 
-// Formats are those that [Draw] knows.
+// Formats are the formats that [Draw] knows.
 var Formats = []string{"dot", "mermaid", "svg"}
 
 // ErrTooLarge is the error of a machine that is too large for an SVG.
@@ -94,7 +94,7 @@ func shorten(text string, limit int) string {
 	return text
 }
 
-// about says what a state does.
+// about describes a state in words.
 func about(s *machines.State) string {
 	if s.Action != nil {
 		return "action " + string(s.Name) + ": POST " + s.Action.Webhook

@@ -27,7 +27,7 @@ func loadGraph(t *testing.T, content []byte) *machines.Machine {
 	return definitions.Machines[0]
 }
 
-// large is a machine with a number of states, of which each tenth leads back.
+// large returns a machine with a number of states; every tenth leads back.
 func large(t *testing.T, states int) *machines.Machine {
 	t.Helper()
 	var b strings.Builder

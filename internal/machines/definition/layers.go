@@ -60,7 +60,7 @@ func (d *Document) layerMaps(over, under *Value) *Value {
 	return merged
 }
 
-// withoutRemoved leaves out of merged maps what the null of an earlier layer removes.
+// withoutRemoved returns merged maps without the keys that an earlier layer's null removes.
 func withoutRemoved(v *Value) *Value {
 	if v.Kind != Map || !v.merged {
 		return v

@@ -165,8 +165,8 @@ func TestMergedRefuses(t *testing.T) {
 	}
 }
 
-// TestMergeKeys compares with what the original's loader makes of these: of several lines << the
-// last wins, of several maps in one the first, and a key of the map itself over all.
+// TestMergeKeys compares with the results of the original's loader: the last of several << lines
+// wins, the first of several maps in one line wins, and a key of the map itself wins over all.
 func TestMergeKeys(t *testing.T) {
 	const maps = "placeholders: {a: &a {x: 1, y: 1, z: 1}, b: &b {x: 2, y: 2}, m: {z: 3, "
 	for lines, want := range map[string]string{

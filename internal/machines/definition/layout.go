@@ -16,7 +16,7 @@ const (
 	labelRow  = 16
 )
 
-// What an SVG has at most. The time to lay it out grows with their product.
+// Limits of an SVG. The time to lay it out grows with their product.
 const (
 	maxStates = 200
 	maxEdges  = 500
@@ -33,8 +33,8 @@ type node struct {
 	above, below []*node
 }
 
-// layout places the states of a machine in rows. Edges lead downwards, but those that close a
-// circle: these are led around. States have even rows, the labels of edges the rows between. This
+// layout places the states of a machine in rows. Edges lead downwards, except for edges that close
+// a circle: these are led around. States have even rows, the labels of edges the rows between. This
 // is the method of Sugiyama, Tagawa and Toda (1981) in its simplest form: rows by the longest path,
 // orders by averages, places by averages.
 type layout struct {
@@ -47,7 +47,7 @@ type layout struct {
 	width         int
 }
 
-// lay lays out states, of which the widths are given, and the edges between them.
+// lay lays out states of the given widths, and the edges between them.
 func lay(widths []int, all []edge) *layout {
 	l := &layout{ways: make([][]*node, len(all))}
 	around := circles(len(widths), all)
@@ -120,7 +120,8 @@ func circles(states int, all []edge) []bool {
 	return closing
 }
 
-// longestPaths is how many edges lead to each state at most, without those that close a circle.
+// longestPaths returns the length, in edges, of the longest path to each state, ignoring edges that
+// close a circle.
 func longestPaths(states int, all []edge, closing []bool) []int {
 	lengths := make([]int, states)
 	for changed := true; changed; {
@@ -148,7 +149,7 @@ func (l *layout) order() {
 	}
 }
 
-// number has x be the place in the row, scaled, so that averages are integers.
+// number sets x to the place in the row, scaled so that averages are integers.
 func (l *layout) number() {
 	for _, row := range l.rows {
 		for i, n := range row {

@@ -47,7 +47,7 @@ func (l *loader) warnOfCycles(all []*machines.Machine, places *object) {
 			hearers[topic] = append(hearers[topic], m)
 		}
 	}
-	left := map[*machines.Machine]bool{} // those that have left the way from which none leads in a circle
+	left := map[*machines.Machine]bool{} // finished machines, all of whose circles were found
 	var way []*machines.Machine
 	var follow func(m *machines.Machine)
 	follow = func(m *machines.Machine) {
@@ -72,7 +72,7 @@ func (l *loader) warnOfCycles(all []*machines.Machine, places *object) {
 	}
 }
 
-// warnOfCycle warns of a circle, at that of its machines which stands first.
+// warnOfCycle warns of a circle, at whichever of its machines the files define first.
 func (l *loader) warnOfCycle(circle []*machines.Machine, places *object) {
 	at, steps := Place{}, []string{}
 	for i, m := range circle {
@@ -101,7 +101,7 @@ func (l *loader) placeholders(v *Value) {
 	}
 }
 
-// orEmpty is an empty map for what is left out.
+// orEmpty returns an empty map for a missing one.
 func orEmpty(v *Value) *Value {
 	if v == nil {
 		return &Value{Kind: Map}
@@ -109,7 +109,7 @@ func orEmpty(v *Value) *Value {
 	return v
 }
 
-// pluginClass is what a plugin's class looks like.
+// pluginClass matches the class of a plugin.
 var pluginClass = regexp.MustCompile(`^[\w.]+:\w+$`)
 
 // plugins checks the logging plugins of the service that state machines take the place of. None is
@@ -328,7 +328,7 @@ func (l *loader) topic(v *Value) bus.TopicName {
 	return bus.TopicName(name)
 }
 
-// eventURL reads what the URL of an event is made of.
+// eventURL reads the template of an event's URL.
 func (l *loader) eventURL(v *Value) string {
 	source, ok := l.text(v, "url")
 	if !ok {

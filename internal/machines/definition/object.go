@@ -18,8 +18,8 @@ type object struct {
 	what string
 }
 
-// object reads a value as a map with some keys at most; nil if it is none. What is wrong is
-// reported.
+// object reads a value as a map whose keys are among the given ones; nil if it is no map. It
+// reports problems.
 func (l *loader) object(v *Value, what string, keys ...string) *object {
 	o := l.mapping(v, what+" is a map with "+strings.Join(keys, ", "))
 	if o == nil {
@@ -34,7 +34,7 @@ func (l *loader) object(v *Value, what string, keys ...string) *object {
 	return o
 }
 
-// mapping reads a value as a map; nil if it is none, which is reported with what it should be.
+// mapping reads a value as a map; nil if it is none, which is reported together with should.
 func (l *loader) mapping(v *Value, should string) *object {
 	if !l.is(v, Map, should) {
 		return nil
@@ -42,8 +42,8 @@ func (l *loader) mapping(v *Value, should string) *object {
 	return &object{loader: l, Value: v}
 }
 
-// is reports whether a value, which may be nil, is of a kind. If not, that is reported with what it
-// should be.
+// is reports whether a value, which may be nil, is of a kind. If it is not, is reports that
+// together with should.
 func (l *loader) is(v *Value, want Kind, should string) bool {
 	if v == nil || v.Broken {
 		return false
@@ -54,7 +54,7 @@ func (l *loader) is(v *Value, want Kind, should string) bool {
 	return v.Kind == want
 }
 
-// get returns what the object has at a key, nil if that is nothing or null.
+// get returns the value at a key; nil if it is missing or null.
 func (o *object) get(key string) *Value {
 	if v := o.At(key); v != nil && v.Kind != Null {
 		return v
@@ -62,7 +62,7 @@ func (o *object) get(key string) *Value {
 	return nil
 }
 
-// need is get for a key that must be there. A hint may follow what is reported if it is not.
+// need is get for a required key. If the key is missing, the hint is appended to the problem.
 func (o *object) need(key string, hint ...string) *Value {
 	v := o.get(key)
 	switch {
@@ -93,7 +93,7 @@ func (l *loader) list(v *Value, what string) []*Value {
 	return nil
 }
 
-// integer reads an integer within bounds, or returns what it is if there is none.
+// integer reads an integer from 1 to limit; without one it returns fallback.
 func (l *loader) integer(v *Value, what string, fallback, limit int) int {
 	if v == nil || v.Broken {
 		return fallback
@@ -108,7 +108,7 @@ func (l *loader) integer(v *Value, what string, fallback, limit int) int {
 // minDuration is the least that a duration may be set to.
 const minDuration = 10 * time.Millisecond
 
-// duration reads a duration such as 10s, or returns what it is if there is none.
+// duration reads a duration such as 10s, up to limit; without one it returns fallback.
 func (l *loader) duration(v *Value, what string, fallback, limit time.Duration) time.Duration {
 	if v == nil || v.Broken {
 		return fallback

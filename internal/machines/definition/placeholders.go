@@ -17,12 +17,12 @@ type replacer struct {
 	*Document
 	// done says of a value whether that is done, or is under way.
 	done map[*Value]bool
-	// size is that of the strings that are replaced, in bytes.
+	// size is the total size of the replaced strings, in bytes.
 	size int
 }
 
-// ReplacePlaceholders replaces those in all strings, by what is at their paths. The document must
-// have a root.
+// ReplacePlaceholders replaces the placeholders in all strings by the values at their paths. The
+// document must have a root.
 func (d *Document) ReplacePlaceholders() {
 	r := &replacer{Document: d, done: map[*Value]bool{}}
 	r.below(d.Root)
@@ -66,8 +66,8 @@ func (r *replacer) replace(v *Value) {
 	r.done[v] = true
 }
 
-// lookup is what a placeholder stands for. It is in a string, at an offset. What is wrong with it
-// is reported, and makes the string a broken one.
+// lookup returns the text that replaces a placeholder, which stands in a string at an offset. It
+// reports a wrong placeholder and marks the string as broken.
 func (r *replacer) lookup(in *Value, path string, offset int) string {
 	at := r.Root
 	for name := range strings.SplitSeq(path, ".") {

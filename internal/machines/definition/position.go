@@ -11,9 +11,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Within is the place of a byte of a scalar's text. The text and what the file has differ in their
-// spaces, line breaks and escapes, but not in the order of all other characters: these are counted.
-// If placeholders were replaced, it is the place of the scalar.
+// Within returns the place of a byte of a scalar's text. The text and the file differ in spaces,
+// line breaks and escapes, but have all other characters in the same order, so Within counts these.
+// If placeholders were replaced, it returns the place of the scalar.
 func (d *Document) Within(v *Value, offset int) Place {
 	if v.replaced || v.node == nil {
 		return v.Place
@@ -74,7 +74,7 @@ func (d *Document) linesOf(file int) []int {
 
 // scanner goes over a scalar in a file.
 type scanner struct {
-	// rest is what comes after the place where it is.
+	// rest is the file from the current place on.
 	rest  []byte
 	style yaml.Style
 }

@@ -55,7 +55,7 @@ func TestPlaceOfTheEnd(t *testing.T) {
 	assert.Equal(t, []place{{1, strings.Index(text, " '") + 3 + len("true and")}}, places(t, text), "behind the last word")
 }
 
-// TestPlacesWithPlaceholders: what is replaced has no place of its own.
+// TestPlacesWithPlaceholders: text that replaces a placeholder has no place of its own.
 func TestPlacesWithPlaceholders(t *testing.T) {
 	text := "{placeholders: {a: metadata.long.path}, state_machines: {m: {states: [\n{gate: a, exit_condition: '{placeholders.a} and nonsense'}]}}}"
 	assert.Equal(t, []place{{2, 27}}, places(t, text))

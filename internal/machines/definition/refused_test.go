@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/machines/definition"
 )
 
-// problems are those of a definition, without the names of the files.
+// problems returns the problems of a definition, without the names of the files.
 func problems(t *testing.T, texts ...string) (all []string) {
 	t.Helper()
 	definitions, _, err := definition.Load(files(texts...)...)

@@ -6,9 +6,9 @@ import (
 	"routemaster/internal/machines"
 )
 
-// way is where a state leads, in what can be read of it.
+// way is a state and the states it leads to, as far as they could be read.
 type way struct {
-	// from is empty if the state has no name that can be read.
+	// from is empty if the state has no readable name.
 	from machines.StateName
 	to   []machines.StateName
 	// lost is whether the state may also lead anywhere else.
@@ -78,7 +78,7 @@ func (r *stateReader) checkLoops() {
 	}
 }
 
-// refuseLoop reports a circle at that of its states which is defined first.
+// refuseLoop reports a circle, at whichever of its states is defined first.
 func (r *stateReader) refuseLoop(loop []machines.StateName) {
 	first := r.places[loop[0]]
 	var names []string

@@ -262,7 +262,7 @@ func (r *stateReader) target(v *Value, what string) machines.StateName {
 	return t.name
 }
 
-// maxDestinations bounds a next, of which all values are compared with one another.
+// maxDestinations bounds the destinations of a next, as each value is compared with all others.
 const maxDestinations = 1000
 
 // context reads a next that depends on a value.

@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/machines"
 )
 
-// Colours, readable on white also for who cannot tell red from green. The style sheet of the
-// console knows them, and has others for a dark ground.
+// Colours, readable on white also for colour-blind readers. The style sheet of the console knows
+// them, and has others for a dark ground.
 const (
 	gateFill, gateLine     = "#e3eefb", "#2563a8"
 	actionFill, actionLine = "#fdeed8", "#a85b12"
@@ -62,7 +62,7 @@ func svg(m *machines.Machine) (string, error) {
 	return d.String(), nil
 }
 
-// describeState is the graph in words, for who cannot see it.
+// describeState describes the graph in words, for screen readers.
 func describeState(m *machines.Machine, all []edge) string {
 	lines := []string{"It begins in " + string(m.First().Name) + "."}
 	for _, e := range all {

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Kind is that of a value, as people call it.
+// Kind is the type of a value, in words for people.
 type Kind string
 
 // The kinds.
@@ -30,25 +30,25 @@ const (
 type Value struct {
 	Place
 	Kind Kind
-	// Text is what a scalar says: of a number as JSON writes it, of a boolean "true" or "false".
+	// Text is the text of a scalar: a number as JSON writes it, a boolean as "true" or "false".
 	Text string
-	// Entries are those of a map, Items those of a list.
+	// Entries are set for a map, Items for a list.
 	Entries []Entry
 	Items   []*Value
 	// index is where keys are in Entries.
 	index map[string]int
-	// Broken says that what is wrong here was reported, so that nothing else is to be said of it.
+	// Broken is set once a problem was reported here, so that nothing else is reported.
 	Broken bool
 	// node is where a scalar comes from.
 	node *yaml.Node
 	// replaced says that Text has placeholders replaced.
 	replaced bool
-	// merged says that several layers have the map, removes that the null of one is in place of what
-	// a later one has.
+	// merged is set if several layers have the map, removes if the null of one layer hides a later
+	// layer's value.
 	merged, removes bool
 }
 
-// Entry is a key of a map, which is a scalar, and what it has.
+// Entry is a key of a map, which is a scalar, and its value.
 type Entry struct{ Key, Value *Value }
 
 // add appends to a map, which does not have the key.
@@ -60,7 +60,7 @@ func (v *Value) add(e Entry) {
 	v.Entries = append(v.Entries, e)
 }
 
-// At returns what a map has at a key, or nil.
+// At returns the value at a key of a map, or nil.
 func (v *Value) At(key string) *Value {
 	if i, ok := v.index[key]; ok {
 		return v.Entries[i].Value
@@ -122,7 +122,7 @@ func asVersion11(content []byte) []byte {
 	return content
 }
 
-// refuseYAML reports what is no YAML.
+// refuseYAML reports a file that is not YAML.
 func (d *Document) refuseYAML(file int, err error) {
 	wrong, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
@@ -172,7 +172,7 @@ func (c *converter) value(n *yaml.Node) *Value {
 	return v
 }
 
-// fill takes over what a node has.
+// fill fills a value from a node.
 func (c *converter) fill(v *Value, n *yaml.Node) {
 	v.Broken = false
 	switch tag := n.ShortTag(); {
@@ -253,7 +253,7 @@ func jsonNumber(n *yaml.Node) (string, bool) {
 	return string(written), err == nil
 }
 
-// entries takes over the keys of a map, its own and those of merge keys.
+// entries adds the keys of a map, including the ones from merge keys.
 func (c *converter) entries(v *Value, n *yaml.Node) {
 	var merged []*Value
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -276,7 +276,7 @@ func (c *converter) entries(v *Value, n *yaml.Node) {
 	}
 }
 
-// mergeKey adds what a merge key stands for: a map, or several, of which earlier ones win.
+// mergeKey adds the entries of a merge key: of one map, or of several, of which earlier ones win.
 func (c *converter) mergeKey(v, from *Value) {
 	switch from.Kind {
 	case Map:

@@ -26,7 +26,7 @@ var triggerKeys = []struct {
 
 const triggerKinds = "metadata, time, interval, event or topic"
 
-// triggers reads those of a gate. Their names tell them apart.
+// triggers reads the triggers of a gate. No two may have the same name.
 func (l *loader) triggers(v *Value) (triggers []machines.Trigger) {
 	seen := map[string]bool{}
 	for _, item := range l.list(v, "triggers") {

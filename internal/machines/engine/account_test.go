@@ -20,7 +20,7 @@ import (
 
 var accountsKey = layout.Keys{Namespace: machinestest.Namespace}.Accounts()
 
-// kept is what the account of a client says.
+// kept returns the bytes charged to a client's account.
 func kept(f *machinestest.Fixture, client bus.ClientName) int64 {
 	f.T.Helper()
 	accounts, err := account.Read(f.T.Context(), f.Partitions[0])
@@ -60,7 +60,7 @@ func TestAnAccountIsAboutWhatRedisUses(t *testing.T) {
 	assert.InEpsilon(t, used()-usedBefore, kept(f, "alice")-keptBefore, 0.25)
 }
 
-// TestAFullAccount has a client keep what it may, and others go on.
+// TestAFullAccount fills the account of one client. Other clients are not affected.
 func TestAFullAccount(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -108,8 +108,8 @@ func TestAFullAccount(t *testing.T) {
 	})
 }
 
-// TestADeletedLabelStaysInItsAccount until Redis removes what is left of it, so that labels that
-// are made and deleted do not fill Redis.
+// TestADeletedLabelStaysInItsAccount: a deleted label is charged until Redis removes its rest, so
+// that labels that are made and deleted do not fill Redis.
 func TestADeletedLabelStaysInItsAccount(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -162,8 +162,8 @@ func TestADeletedLabelStaysInItsAccount(t *testing.T) {
 	})
 }
 
-// TestALabelOfDamagedMetadata is deleted all the same: another program has written something there,
-// and nobody knows any more how many bytes were charged for it.
+// TestALabelOfDamagedMetadata: a label can be deleted although another program has overwritten its
+// metadata and the bytes charged for it are unknown.
 func TestALabelOfDamagedMetadata(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

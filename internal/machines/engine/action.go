@@ -127,7 +127,7 @@ func (r *Runner) successor(
 	return e.Next(state.Next)
 }
 
-// standingAfter is that of a state after an attempt of its action.
+// standingAfter returns the standing of a state after an attempt of its action.
 func standingAfter(a outbound.Attempt) bus.Standing {
 	if a.Failure() == bus.EndpointFailure {
 		return bus.Failing

@@ -36,7 +36,7 @@ func (s *Bus) Of(machine machines.Name, label machines.LabelName) *Store {
 	return s.all[s.partitions.OfLabel(string(machine)+"/"+string(label)).Number()]
 }
 
-// Queues are those of the labels' entries, by number of their partitions.
+// Queues returns the queues of the labels' entries, by number of their partitions.
 func (s *Bus) Queues() (queues []*queue.Queue) {
 	for _, st := range s.all {
 		queues = append(queues, st.Queue())
@@ -63,8 +63,8 @@ func (s *Bus) Each(do func(number int, st *Store) error) []error {
 // firstTimeout is how long the first partition is waited for before all are asked.
 const firstTimeout = 300 * time.Millisecond
 
-// Definitions returns those of now: of any partition, if the first is away. It fails with
-// [bus.ErrUnavailable].
+// Definitions returns the current definitions, from any partition if the first is away. It fails
+// with [bus.ErrUnavailable].
 func (s *Bus) Definitions(ctx context.Context) (*machines.Definitions, error) {
 	if len(s.all) == 1 {
 		return s.all[0].Definitions(ctx)
@@ -78,8 +78,8 @@ func (s *Bus) Definitions(ctx context.Context) (*machines.Definitions, error) {
 	return s.anyDefinitions(ctx)
 }
 
-// anyDefinitions returns those of the partition that answers first. One without any may have lost
-// its keys: so the others are waited for.
+// anyDefinitions returns the definitions of the partition that answers first. A partition without
+// definitions may have lost its keys, so anyDefinitions then waits for the others.
 func (s *Bus) anyDefinitions(ctx context.Context) (none *machines.Definitions, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,8 +198,8 @@ func addStates(sum, counts []machines.StateCount) []machines.StateCount {
 // countTimeout is how long a partition is waited for whose labels are counted.
 const countTimeout = 500 * time.Millisecond
 
-// CountAll is [Store.CountAll] of all partitions. What is in one that cannot be read is
-// missing; it fails with [bus.ErrUnavailable] if that are all.
+// CountAll is [Store.CountAll] of all partitions. It skips partitions that cannot be read, and
+// fails with [bus.ErrUnavailable] if none can.
 func (s *Bus) CountAll(ctx context.Context) (counts []machines.Count, err error) {
 	if len(s.all) == 1 {
 		return s.all[0].CountAll(ctx)

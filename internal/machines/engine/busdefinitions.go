@@ -16,18 +16,19 @@ import (
 	"routemaster/internal/machines"
 )
 
-// Each partition has the definitions by which its labels go, and no step replaces those of all. So
-// the first partition decides which are the bus's, and the others follow. That no label is left in
-// a state which vanishes has to be known before:
+// Each partition stores the definitions that its labels follow, and no single step replaces all of
+// them. So the first partition decides which definitions the bus has, and the others follow. Before
+// that, every partition must confirm that no label is left in a state which vanishes:
 //
 //  1. A replacement is prepared in the first partition, then in all others. Each refuses that if
 //     labels rest in such a state, and else lets none come to it from then on.
 //  2. It is put into the first one, if it is still prepared there. That is the decision.
 //  3. The others follow.
 //
-// A process that dies on the way leaves a preparation. Every worker looks for that now and then,
-// and has partitions follow. A preparation in the first partition is ended when it is old, and then
-// cannot be decided any more; what is left of it in others ends when the first has it no more.
+// A process that dies on the way leaves a preparation. Every worker checks for that now and then,
+// and makes the partitions follow. A preparation in the first partition is ended once it is old,
+// and cannot be decided after that; the preparations that others still have are ended when the
+// first has it no more.
 
 const (
 	// maxReplacements is how often a replacement is tried while others are at it, and
@@ -42,12 +43,12 @@ const (
 	followTimeout = 2 * time.Second
 )
 
-// Apply replaces the definitions in all partitions, whatever they are; if they are the same,
-// nothing changes, and if this version of the program cannot read them, it can replace them all the
-// same. The labels of states that vanish move as the moves say, besides those that are still to
-// move as before. It returns the version of the definitions. It fails with a [bus.Invalid] for
-// definitions that are too long, a [machines.LabelsRestError], or [bus.ErrUnavailable], also while
-// a partition is away. Then they may have been replaced.
+// Apply replaces the definitions in all partitions. Applying the same definitions changes nothing.
+// Definitions that this version of the program cannot read can be replaced too. Labels in states
+// that vanish move as moves says, in addition to earlier moves that are unfinished. Apply returns
+// the version of the definitions. It fails with a [bus.Invalid] for definitions that are too long,
+// a [machines.LabelsRestError], or [bus.ErrUnavailable], also while a partition is away. In that
+// case the definitions may have been replaced.
 func (s *Bus) Apply(
 	ctx context.Context, next *machines.Definitions, moves []machines.StateMove, now time.Time,
 ) (version int64, err error) {
@@ -96,7 +97,7 @@ func (s *Bus) tryApply(
 	return r.Version, s.replace(ctx, r, now)
 }
 
-// unfinished returns those of the moves of before that still have labels in some partition.
+// unfinished returns the earlier moves that still have labels in some partition.
 func (s *Bus) unfinished(ctx context.Context, moves []machines.StateMove) ([]machines.StateMove, error) {
 	found := make([][]machines.StateMove, len(s.all))
 	errs := s.Each(func(i int, st *Store) (err error) {
@@ -122,7 +123,7 @@ func (s *Bus) replace(ctx context.Context, r *Replacement, now time.Time) error 
 		s.abandon(after, preparation)
 		return err
 	}
-	// It is decided. Workers see to those that do not follow now.
+	// It is decided. Workers finish partitions that do not follow now.
 	s.others(after, followTimeout, func(ctx context.Context, _ int, st *Store) error {
 		return st.Replace(ctx, r, preparation)
 	})
@@ -155,8 +156,8 @@ func (s *Bus) prepare(ctx context.Context, r *Replacement, preparation string) e
 	return nil
 }
 
-// abandon ends a preparation everywhere, in the first partition last. What it cannot end is ended
-// when it is old.
+// abandon ends a preparation everywhere, in the first partition last. A preparation that it cannot
+// end is ended once it is old.
 func (s *Bus) abandon(ctx context.Context, preparation string) {
 	s.others(ctx, followTimeout, func(ctx context.Context, _ int, st *Store) error {
 		return st.Abandon(ctx, preparation)
@@ -181,10 +182,10 @@ func (s *Bus) others(
 	})
 }
 
-// Settle has all partitions follow the first one, and ends preparations that nobody goes on with.
-// Every worker calls it now and then. If the first one has lost its last definitions, because a
-// replica took its place that did not have them yet, it follows the others. It fails with
-// [bus.ErrUnavailable] while a partition is away, after what can be done without it.
+// Settle makes all partitions follow the first one, and ends abandoned preparations. Every worker
+// calls it now and then. If the first one has lost its last definitions, because a replica that did
+// not have them yet took its place, it follows the others. Settle fails with [bus.ErrUnavailable]
+// while a partition is away, after the work that does not need that partition.
 func (s *Bus) Settle(ctx context.Context, now time.Time) error {
 	if len(s.all) == 1 {
 		return nil
@@ -194,7 +195,7 @@ func (s *Bus) Settle(ctx context.Context, now time.Time) error {
 		editions[i], err = st.Edition(ctx)
 		return err
 	})
-	// The first one is asked when the others have answered: if it has not what they had prepared by
+	// The first one is asked after the others have answered: if it does not have their preparation by
 	// then, it never will.
 	look, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -210,8 +211,8 @@ func (s *Bus) Settle(ctx context.Context, now time.Time) error {
 		}
 	}
 	err = s.follow(ctx, leader, editions, errs)
-	// What the first has prepared may be decided until it is ended there; but not if others are ahead,
-	// as then it has followed them.
+	// A preparation in the first partition may be decided until it is ended there; but not if others
+	// are ahead, as then the first has followed them.
 	isOld := now.Sub(preparedAt(first.Preparation)).Abs() >= preparationTimeout
 	if leader == 0 && first.Preparation != "" && isOld {
 		err = cmp.Or(err, s.all[0].Abandon(ctx, first.Preparation))
@@ -226,8 +227,8 @@ func preparedAt(preparation string) time.Time {
 	return time.UnixMilli(at)
 }
 
-// follow has partitions follow a leader: those that could be asked, and have other definitions. It
-// ends what is prepared in the rest of them, if the first one has it no more.
+// follow makes partitions follow a leader: the ones that were reachable and have other definitions.
+// In the rest it ends preparations that the first one has no more.
 func (s *Bus) follow(ctx context.Context, leader int, editions []Edition, unasked []error) error {
 	follows := func(i int) bool { return unasked[i] == nil && !editions[i].HasSame(editions[leader]) }
 	var definitions *machines.Definitions

@@ -18,10 +18,10 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// ownLibrary is what the machines' own client adds to the store's.
+// ownLibrary is the store's library with the additions of the machines' own client.
 var ownLibrary = append(store.Library[:len(store.Library):len(store.Library)], rdb.ReadLua(luaFiles, "lib/own"))
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header documents its arguments, result and keys.
 var (
 	scriptOwnPut         = rdb.NewScript(ownLibrary, rdb.ReadLua(luaFiles, "own_put"))
 	scriptOwnSubscribe   = rdb.NewScript(ownLibrary, rdb.ReadLua(luaFiles, "own_subscribe"))
@@ -32,7 +32,7 @@ var (
 // Callback marks the machines' subscription. A worker hands its batches to [Client.Hear].
 const Callback = "machines:"
 
-// ClientConfig is what a [Client] works with.
+// ClientConfig configures a [Client].
 type ClientConfig struct {
 	// Stores are the bus's.
 	Stores *store.Bus

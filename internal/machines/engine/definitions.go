@@ -16,18 +16,21 @@ import (
 // replaced as a whole, by later ones.
 type definitionCache struct {
 	atomic.Pointer[machines.Definitions]
-	// reading is held by the one who reads: that costs memory and time, so all others wait for it.
+	// reading is held while definitions are read: reading costs memory and time, so others wait for
+	// the result.
 	reading sync.Mutex
 	all     *readDefinitions
 }
 
-// readDefinitions are those of all partitions in a process: what one has read, others need not.
+// readDefinitions are the definitions that a process has read, from all partitions, so that the
+// same ones are parsed once.
 type readDefinitions struct {
 	reading sync.Mutex
 	caches  []*definitionCache
 }
 
-// parse returns definitions as a partition has them: those of another one, if they are the same.
+// parse returns the definitions of a partition. If another partition's parsed ones are the same, it
+// returns these.
 func (r *readDefinitions) parse(fields map[string]string) (*machines.Definitions, error) {
 	r.reading.Lock()
 	defer r.reading.Unlock()
@@ -60,7 +63,7 @@ func (c *definitionCache) of(edition string) *machines.Definitions {
 	return nil
 }
 
-// Definitions returns those of now. It fails with [bus.ErrUnavailable].
+// Definitions returns the current definitions. It fails with [bus.ErrUnavailable].
 func (s *Store) Definitions(ctx context.Context) (*machines.Definitions, error) {
 	found, err := s.redis.HMGet(ctx, s.keys.Definitions(), "version", "applied_at").Result()
 	if err != nil {
@@ -69,7 +72,8 @@ func (s *Store) Definitions(ctx context.Context) (*machines.Definitions, error) 
 	return s.definitions(ctx, editionOf(rdb.Text(found[0]), rdb.Text(found[1])))
 }
 
-// DefinitionsOf returns those by which a label was taken. It fails with [bus.ErrUnavailable].
+// DefinitionsOf returns the definitions by which a label was taken. It fails with
+// [bus.ErrUnavailable].
 func (s *Store) DefinitionsOf(ctx context.Context, v *Visit) (*machines.Definitions, error) {
 	return s.definitions(ctx, v.definitions)
 }
@@ -103,7 +107,7 @@ func (s *Store) definitions(ctx context.Context, edition string) (*machines.Defi
 	return read, nil
 }
 
-// readBesides reads what stands beside the YAML.
+// readBesides reads the fields stored beside the YAML.
 func readBesides(d *machines.Definitions, fields map[string]string) error {
 	d.Version, d.Edition = rdb.Integer(fields["version"], 0), editionOf(fields["version"], fields["applied_at"])
 	d.Source = []byte(fields["yaml"])

@@ -62,7 +62,7 @@ func (e *Evaluator) Begin(ctx context.Context, m *machines.Machine, label *machi
 		zone = state.Gate.ZoneFor(label.Trigger)
 		due = state.Gate.DueFor(label.Trigger, metadata, now)
 	}
-	if due.After(now) { // the clock of who found that was ahead of ours
+	if due.After(now) { // the clock of the process that found it was ahead of ours
 		now = due
 	}
 	location, err := zone.In(metadata)
@@ -88,8 +88,8 @@ func (e *Evaluator) Begin(ctx context.Context, m *machines.Machine, label *machi
 	return n, nil
 }
 
-// Again prepares to evaluate the label as it is by now, by what feeds have answered so far:
-// those that were not asked are unknown. It fails as Begin does.
+// Again prepares to evaluate the label as it is by now, with the answers that feeds have given so
+// far; other feeds are unknown. It fails as Begin does.
 func (n *Evaluation) Again(label *machines.Label) (*Evaluation, error) {
 	again, err := n.Begin(n.ctx, n.machine, label, false)
 	if err != nil {
@@ -117,17 +117,18 @@ func (n *Evaluation) Next(next *machines.Next) (machines.StateName, error) {
 	return next.Default, nil
 }
 
-// maxValue and maxValues bound what is kept of the values of a condition, in bytes.
+// maxValue and maxValues bound the stored values of a condition, in bytes: of each part, and of
+// all.
 const (
 	maxValue  = 256
 	maxValues = 2048
 )
 
-// Values are those of the parts of a condition, for the history.
+// Values returns the values of the parts of a condition, for the history.
 func (n *Evaluation) Values(c *condition.Condition) map[string]any {
 	values, left := map[string]any{}, maxValues
 	environment := *n.Environment
-	environment.Feed = n.known // what was not needed is not asked for now
+	environment.Feed = n.known // feeds that were not needed are not asked now
 	for _, part := range c.Explain(&environment).Parts {
 		packed, err := json.Marshal(part.Value)
 		if err != nil || part.Unknown || part.Error != "" {
@@ -155,7 +156,7 @@ func (n *Evaluation) feed(name string) (any, error) {
 	return result.value, result.err
 }
 
-// known returns what a feed has answered.
+// known returns the answer of a feed that was asked, and [condition.ErrUnknown] for any other.
 func (n *Evaluation) known(name string) (any, error) {
 	if result, there := n.feeds[name]; there {
 		return result.value, result.err

@@ -22,8 +22,8 @@ import (
 const (
 	// A batch changes maxLabels labels at once, so that they share round trips.
 	maxLabels = 32
-	// maxRest is how long the events of a batch wait until their labels rest from those before: as
-	// long as a client's PATCH does, and not longer for many labels, since all topics wait.
+	// maxRest is how long the events of a batch wait for their labels to finish earlier work: as long
+	// as a client's PATCH does, and not longer for many labels, since all topics wait.
 	maxRest = time.Second
 )
 
@@ -85,9 +85,9 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 	return group.Wait()
 }
 
-// publishers returns whose topics some events are of, by the names that everybody may see: labels
-// that these make are kept for them. A topic that has just gone is nobody's, and then the machines'
-// own.
+// publishers returns the owners of the events' topics, by their public names: labels that the
+// events make are charged to them. A topic that has just gone has no owner, so the machines' own
+// client is charged.
 func (c *Client) publishers(ctx context.Context, events []machines.Event) (map[bus.TopicName]bus.ClientName, error) {
 	of := map[bus.TopicName]bus.ClientName{}
 	for i := range events {
@@ -160,8 +160,8 @@ func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID
 	return nil
 }
 
-// hopsOf returns how many moves have set off one another up to what an event changes: 0 if it is
-// not of a move, and else one more than up to that move. An event of a topic to which no machine
+// hopsOf returns the length of the chain of moves that led to an event: 0 if the event reports no
+// move, otherwise one more than the chain of that move. An event of a topic to which no machine
 // publishes costs nothing.
 func (c *Client) hopsOf(ctx context.Context, d *machines.Definitions, e *machines.Event) (hops int, err error) {
 	for _, move := range d.MovesOf(e) {

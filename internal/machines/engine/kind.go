@@ -24,11 +24,12 @@ type Visit struct {
 	// definitions were replaced so that it could not move yet; else 0.
 	Acknowledged int
 
-	// definitions is their edition, and taken what the label was taken by.
+	// definitions is their edition, taken the unique text by which the label was taken.
 	definitions, taken string
 }
 
-// LaneStanding is part of [queue.Payload]: that of the webhook or the feeds of the label's state.
+// LaneStanding is part of [queue.Payload]. It is the standing of the webhook or the feeds of the
+// label's state.
 func (v *Visit) LaneStanding() bus.Standing { return v.Standing }
 
 // Owners is part of [queue.Payload]: the state, and the machine.
@@ -44,10 +45,10 @@ func (v *Visit) LogAttrs() []slog.Attr {
 	}
 }
 
-// Outcome says what a worker has done for a label.
+// Outcome is the result of a worker's step for a label.
 type Outcome string
 
-// The outcomes, and what the [queue.Result]'s RetryAt is.
+// The outcomes, and the meaning of RetryAt of the [queue.Result] in each.
 const (
 	// Moved: the label goes to another state, or to the same again. RetryAt is zero.
 	Moved Outcome = "moved"
@@ -69,11 +70,11 @@ const (
 // again is the outcome of a task whose handler did not come to one.
 const again Outcome = "again"
 
-// Result is what a worker says of a label: the [queue.Result].Detail of its task. What does not
-// apply to the outcome is zero.
+// Result is a worker's result for a label: the [queue.Result].Detail of its task. Fields that do
+// not apply to the outcome are zero.
 type Result struct {
 	Outcome Outcome
-	// Standing is that of the state's webhook or feeds from now on; nil if it is as it was.
+	// Standing is the standing of the state's webhook or feeds from now on; nil if it is unchanged.
 	Standing *bus.Standing
 	// To is where the label goes, and Why why. RunsOn says that a worker is to look at it there at
 	// once, as part of a run that has made Steps moves.
@@ -83,7 +84,8 @@ type Result struct {
 	Steps  int
 	// In is the machine, which says whether and where the move is published.
 	In *machines.Machine
-	// Evaluated says that the move is by what the label's metadata was, and void if it has changed.
+	// Evaluated is set if the move was decided by the label's metadata, and is void if that has
+	// changed.
 	Evaluated bool
 	// Error is why the evaluation or the attempt failed, Failures how many have in a row, Status the
 	// answer's to the attempt, also of a label that has moved by it; 0 without one.
@@ -110,7 +112,8 @@ func (kind) Settings(context.Context) []any { return []any{strconv.FormatUint(ra
 // Discarded is part of [queue.Kind].
 func (kind) Discarded([]any) any { return nil }
 
-// moveResult is what a move adds to a result, under the same names in lua/lib/kind.lua.
+// moveResult holds the fields that a move adds to a result, under the same names in
+// lua/lib/kind.lua.
 type moveResult struct {
 	Version     any // of the metadata that was evaluated; "" for any
 	Edition     string

@@ -64,8 +64,8 @@ func readLabel(machine machines.Name, name machines.LabelName, metadata any, val
 	return label, nil
 }
 
-// readMetadata reads the metadata of a label. What is no object, because another program has
-// changed it, is as good as empty.
+// readMetadata reads the metadata of a label. Metadata that another program has changed to a
+// non-object counts as empty.
 func readMetadata(value any) json.RawMessage {
 	if text := rdb.Text(value); strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -74,8 +74,8 @@ func readMetadata(value any) json.RawMessage {
 }
 
 // Label returns a label with the definitions that hold for it. It fails with
-// [machines.ErrUnknownLabel], [machines.ErrLabelDeleted] (then with what is kept of the label) or
-// [bus.ErrUnavailable].
+// [machines.ErrUnknownLabel], [machines.ErrLabelDeleted] (then with the rest of the label that is
+// kept) or [bus.ErrUnavailable].
 func (s *Store) Label(
 	ctx context.Context, machine machines.Name, name machines.LabelName,
 ) (label machines.Label, definitions *machines.Definitions, err error) {
@@ -157,8 +157,8 @@ func (s *Store) isAtRest(ctx context.Context, id labelID) (bool, error) {
 // patch is what changes make of a label.
 type patch struct {
 	metadata []byte
-	// trigger, if not empty, has the label's gate evaluated, and pending again each minute until it
-	// opens. The traceparent is that of the request for which it is.
+	// trigger, if not empty, starts an evaluation of the label's gate; pending repeats it each minute
+	// until the gate opens. The traceparent comes from the request that caused it.
 	trigger     string
 	pending     bool
 	traceparent string

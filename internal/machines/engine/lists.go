@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Filter says which labels of a machine to list. What is zero is not set.
+// Filter says which labels of a machine to list. Zero fields do not filter.
 type Filter struct {
 	State machines.StateName
 	// Errored lists labels that are errored only.
@@ -76,7 +76,7 @@ func (s *Store) statesOfLabels(ctx context.Context, machine machines.Name, names
 	return list, nil
 }
 
-// statesOf returns the states of a machine in which labels may be: those that have vanished too.
+// statesOf returns the states of a machine in which labels may be, including vanished ones.
 func statesOf(d *machines.Definitions, machine machines.Name) (states []machines.StateName) {
 	if m := d.Machine(machine); m != nil {
 		for _, state := range m.States {

@@ -38,7 +38,7 @@ type model struct {
 	// dead are tasks of workers that were taken to be dead, deaths how often that came.
 	dead   []*queue.Task
 	deaths int
-	// labels are those that are not deleted, with their state.
+	// labels are the labels that are not deleted, with their state.
 	labels map[machines.LabelName]machines.StateName
 	// tokens are the idempotency tokens of the visits to the action.
 	tokens map[string]bool
@@ -110,7 +110,7 @@ func (m *model) take(rt *rapid.T) {
 	}
 }
 
-// result is what a worker may say of a label.
+// result draws a result that a worker may report for a label.
 func (m *model) result(rt *rapid.T, visit *engine.Visit) queue.Result {
 	later := m.Now.Add(time.Minute)
 	outcomes := []engine.Outcome{engine.Moved, engine.Moved, engine.Attempted, engine.Errored}
@@ -160,7 +160,7 @@ func (m *model) finish(rt *rapid.T) {
 	}
 }
 
-// finished notes what has become of a label.
+// finished records the effect of a result on a label.
 func (m *model) finished(rt *rapid.T, visit *engine.Visit, result engine.Result) {
 	if _, there := m.labels[visit.Name]; !there || result.Outcome != engine.Moved {
 		return
@@ -182,7 +182,7 @@ func (m *model) finished(rt *rapid.T, visit *engine.Visit, result engine.Result)
 	}
 }
 
-// die has all workers be taken for dead, and new ones come.
+// die makes the queue take all workers for dead, and starts new ones.
 func (m *model) die(rt *rapid.T) {
 	m.deaths++
 	_, err := m.Queue().Scrub(m.T.Context(), m.Now.Add(time.Hour), bus.QueueMachines)

@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// observe counts what a step came to, and writes it into the log: what went as it should at the
-// level debug, and the rest as warnings. Neither metadata nor headers are logged.
+// observe counts the result of a step and logs it: normal results at the level debug, others as
+// warnings. Neither metadata nor headers are logged.
 func (r *Runner) observe(visit *Visit, result Result, retryAfter time.Duration) {
 	outcome := string(result.Outcome)
 	r.config.Recorder.Count(telemetry.LabelSteps, 1, string(visit.Machine), string(visit.State), outcome)

@@ -108,7 +108,7 @@ func TestTheOriginalsExampleRuns(t *testing.T) {
 	})
 }
 
-// requests are those that a service got.
+// requests are the method and path of each call that a service got.
 func requests(s *machinestest.Service) (got []string) {
 	for _, call := range s.Calls() {
 		got = append(got, call.Method+" "+call.Path)

@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// publication is what the scripts note of a move that is to be published, as JSON; empty if the
-// machine does not publish its moves.
+// publication is the publish part of a machine's definition as JSON, which the scripts note with
+// each move; empty if the machine does not publish its moves.
 func publication(m *machines.Machine) string {
 	if m == nil || m.Publish == nil {
 		return ""
@@ -22,8 +22,8 @@ func publication(m *machines.Machine) string {
 	return string(text)
 }
 
-// OutboxMove is a move that is to be published, by what its machine's definition said when it was
-// made.
+// OutboxMove is a move that is to be published, with the publish part of its machine's definition
+// at the time of the move.
 type OutboxMove struct {
 	machines.Publish
 	Label machines.LabelName

@@ -30,7 +30,7 @@ func outlineOf(d *machines.Definitions) outline {
 	return o
 }
 
-// definitions are what an outline has of them.
+// definitions returns the part of the definitions that an outline has.
 func (o outline) definitions() *machines.Definitions {
 	d := &machines.Definitions{}
 	for name, states := range o {
@@ -48,8 +48,8 @@ func (o outline) definitions() *machines.Definitions {
 	return d
 }
 
-// Replaceable returns the definitions as [NewReplacement] needs those that are replaced: if this
-// version of the program cannot read them, their outline. It fails with [bus.ErrUnavailable].
+// Replaceable returns the current definitions for [NewReplacement]: their outline if this version
+// of the program cannot read them. It fails with [bus.ErrUnavailable].
 func (s *Store) Replaceable(ctx context.Context) (*machines.Definitions, error) {
 	d, err := s.Definitions(ctx)
 	if !errors.Is(err, errUnreadable) {

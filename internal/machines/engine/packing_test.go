@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-// TestEntriesInLua holds the scripts' bytes of an entry to those in Go.
+// TestEntriesInLua compares the bytes of an entry packed by the scripts with the bytes packed by
+// Go.
 func TestEntriesInLua(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{}

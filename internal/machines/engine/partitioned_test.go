@@ -82,7 +82,7 @@ func (f *partitioned) apply(next *machines.Definitions, moves ...machines.StateM
 	require.NoError(f.T, err)
 }
 
-// names are those of labels in all partitions, so many in each.
+// names returns label names for all partitions, as many as `each` for every partition.
 func (f *partitioned) names(each int) (names []machines.LabelName) {
 	in := make([]int, len(f.Partitions))
 	for i := 0; len(names) < each*len(in); i++ {

@@ -17,16 +17,16 @@ type Replacement struct {
 	*machines.Definitions
 	// base is the edition that is replaced.
 	base string
-	// vanished are the states in which no labels may be, and leading those from which they may come
-	// there.
+	// vanished are the states that must have no labels, leading the states from which labels may still
+	// move into them.
 	vanished, leading []machines.StateCount
 	// reviews are of the states whose labels are to be looked at.
 	reviews []machines.Walk
 }
 
-// NewReplacement has definitions take the place of others from some time on. The labels of states
-// that vanish are to move as the moves say, besides those of before that are unfinished. It fails
-// with a [bus.Invalid] for definitions that are too long.
+// NewReplacement returns the replacement of current definitions by next ones from at on. Labels in
+// states that vanish move as moves says, in addition to the unfinished earlier moves. It fails with
+// a [bus.Invalid] for definitions that are too long.
 func NewReplacement(
 	current, next *machines.Definitions, moves, unfinished []machines.StateMove, at time.Time,
 ) (*Replacement, error) {
@@ -57,7 +57,7 @@ func leadingTo(d *machines.Definitions, others []machines.StateCount) (leading [
 	return leading
 }
 
-// leadingMark is what a preparation has behind a state that leads to one that vanishes.
+// leadingMark is appended, in a preparation, to a state that leads to one that vanishes.
 const leadingMark = "!"
 
 // Preparation is the text by which a replacement is prepared under an id, which has no newline.
@@ -110,9 +110,9 @@ func (a definitionsArgs) list() []any {
 	return []any{a.Edition, a.Version, a.Now, a.YAML, a.Moves, a.Outline, a.Prepared, a.Vanished}
 }
 
-// Replace replaces the definitions, if this is what was prepared; empty for nothing. It fails with
-// a [machines.LabelsRestError], [machines.ErrChanged] if somebody else has replaced them or
-// prepared that, or [bus.ErrUnavailable].
+// Replace replaces the definitions, if the given preparation is in place; empty for none. It fails
+// with a [machines.LabelsRestError], with [machines.ErrChanged] if the definitions were changed or
+// something else is prepared, or with [bus.ErrUnavailable].
 func (s *Store) Replace(ctx context.Context, r *Replacement, preparation string) error {
 	moves, err := json.Marshal(r.Moves)
 	if err != nil {
@@ -144,9 +144,8 @@ func (s *Store) Abandon(ctx context.Context, preparation string) error {
 	return replied("abandon definitions", s.redis.Change(ctx, scriptAbandon, preparation))
 }
 
-// Follow replaces the definitions of an edition by those of another partition, whatever labels
-// there are. It fails with [machines.ErrChanged] if they were replaced meanwhile, or
-// [bus.ErrUnavailable].
+// Follow replaces the definitions of an edition by another partition's, whatever labels there are.
+// It fails with [machines.ErrChanged] if they were replaced meanwhile, or [bus.ErrUnavailable].
 func (s *Store) Follow(ctx context.Context, e Edition, other *machines.Definitions) error {
 	own, err := s.Replaceable(ctx)
 	if err != nil {
@@ -163,7 +162,7 @@ type Edition struct {
 	// Text is [machines.Definitions.Edition], empty if there are none.
 	Text    string
 	Version int64
-	// Preparation is that of others; empty if there is none.
+	// Preparation is the one in progress; empty if there is none.
 	Preparation string
 }
 
@@ -180,8 +179,8 @@ func (s *Store) Edition(ctx context.Context) (Edition, error) {
 	return Edition{editionOf(version, rdb.Text(found[1])), rdb.Integer(version, 0), rdb.Text(found[2])}, nil
 }
 
-// Unfinished returns those of the moves of before that still have labels. No label comes to them
-// any more, as their states are not defined. It fails with [bus.ErrUnavailable].
+// Unfinished returns the earlier moves that still have labels. No label is added to them any more,
+// as their states are not defined. It fails with [bus.ErrUnavailable].
 func (s *Store) Unfinished(ctx context.Context, moves []machines.StateMove) (unfinished []machines.StateMove, err error) {
 	counts := make([]rdb.Reply[int64], len(moves))
 	err = s.redis.Pipelined(ctx, "count labels", func(pipe rdb.Commands) {
@@ -200,7 +199,7 @@ func (s *Store) Unfinished(ctx context.Context, moves []machines.StateMove) (unf
 	return unfinished, nil
 }
 
-// vanishing returns the states that must have no labels, and those of the moves that are needed.
+// vanishing returns the states that must have no labels, and the moves that are needed.
 func vanishing(
 	current, next *machines.Definitions, moves []machines.StateMove,
 ) (vanished []machines.StateCount, going []machines.StateMove) {

@@ -26,7 +26,7 @@ const (
 	maxRetry   = 10 * time.Minute
 )
 
-// RunnerConfig says how to do what is due for labels.
+// RunnerConfig configures a [Runner].
 type RunnerConfig struct {
 	// Client sends the requests to webhooks and feeds.
 	Client *outbound.Client
@@ -36,7 +36,7 @@ type RunnerConfig struct {
 	Recorder *telemetry.Recorder
 }
 
-// Runner does what is due for a label that a worker has taken: it evaluates its gate, or calls the
+// Runner does the due work of a label that a worker has taken: it evaluates its gate, or calls the
 // webhook of its action, and decides what follows. Nothing is locked meanwhile. It also walks over
 // the labels of a state when a trigger is due for all of them. It is safe for concurrent use.
 type Runner struct {
@@ -85,8 +85,8 @@ func hostsOf(d *machines.Definitions, visit *Visit) []queue.Owner {
 	return hosts
 }
 
-// step does what is due. It returns also after what time there is something to do again, 0 if that
-// is not known.
+// step does the due work. It also returns the time until there is work again, 0 if that is not
+// known.
 func (r *Runner) step(ctx context.Context, d *machines.Definitions, visit *Visit) (Result, time.Duration) {
 	m, state := d.Machine(visit.Machine), d.State(visit.Machine, visit.State)
 	switch {
@@ -163,9 +163,9 @@ func opensTo(e *Evaluation, state *machines.State) (machines.StateName, error) {
 	return e.Next(state.Next)
 }
 
-// reconsider evaluates a visit again, by the answers that feeds have given, if the metadata was
-// changed meanwhile: the move would be void, and others that come faster than a feed answers could
-// keep the gate shut. If it cannot, it returns what it was given.
+// reconsider evaluates a visit again, with the answers that feeds have given, if the metadata was
+// changed meanwhile: the move would be void, and changes that come faster than a feed answers could
+// keep the gate shut. If it cannot, it returns its arguments.
 func (r *Runner) reconsider(
 	ctx context.Context, e *Evaluation, state *machines.State, visit *Visit, to machines.StateName,
 ) (*Evaluation, machines.StateName, error) {
@@ -187,8 +187,8 @@ func (r *Runner) reconsider(
 	return again, newTo, err
 }
 
-// standingOf is what an evaluation says of the feeds of a state; nil for nothing new. A state that
-// has none, and may have been another before a change of the definitions, is proven.
+// standingOf returns the standing of a state's feeds after an evaluation; nil if it is unchanged. A
+// state without feeds, which may have had some before a change of the definitions, is proven.
 func standingOf(e *Evaluation, state *machines.State, visit *Visit) *bus.Standing {
 	standing := bus.Proven
 	if e.FeedFailed {

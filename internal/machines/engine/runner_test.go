@@ -119,7 +119,7 @@ func TestRetriesOfAVisitHaveOneToken(t *testing.T) {
 		assert.Equal(t, 503, label.LastStatus)
 		assert.Contains(t, label.LastError, "503")
 		assert.WithinDuration(t, f.Now.Add(9*time.Second), label.NextAt, time.Second)
-		f.Change("m", "ann", `{"more":1}`) // only changes what is sent
+		f.Change("m", "ann", `{"more":1}`) // only changes are sent
 		first := s.Calls()
 		require.Len(t, first, 2)
 		f.Pass(10 * time.Second)
@@ -337,8 +337,8 @@ state_machines:
 	})
 }
 
-// TestRedisIsUnavailable has labels and walks be tried again; that Redis is unavailable is logged
-// by others, once.
+// TestRedisIsUnavailable: labels and walks are retried; other parts log that Redis is unavailable,
+// once.
 func TestRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)

@@ -33,7 +33,7 @@ var eventOutcomes = []eventOutcome{
 	eventChanged, eventCreated, eventUnknown, eventDeleted, eventUnusable, eventInvalid, eventDamaged, eventPaused, eventFull,
 }
 
-// The outcomes of steps in a state, besides those that say nothing, by what it is.
+// The outcomes of steps that are counted in a state, for gates and for actions.
 var (
 	gateOutcomes   = []string{telemetry.Moved, "failed", "paused"}
 	actionOutcomes = []string{telemetry.Moved, "attempted", "errored", "paused"}

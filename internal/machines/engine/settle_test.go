@@ -113,7 +113,7 @@ func TestAFirstPartitionThatHasLostItsDecisionFollows(t *testing.T) {
 	})
 }
 
-// TestPartitionsFollowWhileOthersPrepare has the next replacement be broken off.
+// TestPartitionsFollowWhileOthersPrepare breaks off the next replacement.
 func TestPartitionsFollowWhileOthersPrepare(t *testing.T) {
 	eachPartitioned(t, func(t *testing.T, f *partitioned) {
 		ctx, all := t.Context(), f.Stores.All()

@@ -18,10 +18,10 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
-// What the account of the client that has made a label is charged, in bytes of Redis: for the label
-// besides its metadata, and for each ten moves that its history has, or fewer. A test compares the
-// first with what Redis says. A deleted label is charged for all but its metadata, until Redis
-// removes what is left of it by itself.
+// Charges to the account of the client that has made a label, in bytes of Redis: for the label
+// without its metadata, and for every ten moves that its history has, or fewer. A test compares the
+// first with Redis's own figure. A deleted label is charged for all but its metadata, until Redis
+// removes the rest of it by itself.
 const (
 	LabelBytes   = 600
 	HistoryBytes = 1500
@@ -30,7 +30,7 @@ const (
 // movesCharged is how many moves are charged at once.
 const movesCharged = 10
 
-// SizeOf is what the account is charged for a label.
+// SizeOf returns the bytes that the account is charged for a label.
 func SizeOf(metadata int64, moves int64) int64 {
 	return LabelBytes + metadata + HistoryBytes*((min(moves, machines.Kept)+movesCharged-1)/movesCharged)
 }
@@ -40,10 +40,10 @@ var library = append(slices.Clone(account.Library),
 	fmt.Sprintf("local LABEL_BYTES = %d\nlocal HISTORY_BYTES = %d\nlocal MOVES_CHARGED = %d\n", LabelBytes, HistoryBytes, movesCharged),
 	lua("lib/keys", "lib/entries", "lib/definitions", "lib/labels"))
 
-// kindLibrary is that of the kind of entries.
+// kindLibrary is the library of the kind of entries.
 var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header documents its arguments, result and keys.
 var (
 	scriptAbandon        = newScript("definitions_abandon")
 	scriptLabelShow      = newScript("label_show")
@@ -63,7 +63,7 @@ var (
 	scriptWalksTend      = newScript("walks_tend")
 )
 
-// scriptLibrary is that of all scripts.
+// scriptLibrary is the library of all scripts.
 var scriptLibrary = slices.Concat(queue.Library, library, rdb.Library{lua("lib/walks")})
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(scriptLibrary, lua(name)) }
@@ -73,12 +73,12 @@ func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
 // Store is the machines and labels of one partition, in Redis: definitions, labels, and every step
 // that changes them, each one script. It is safe for concurrent use.
 //
-// A label's entry stands in the queue `machines` while a worker has something to do for it, now or
-// later; a label that waits for its clients has none. What a worker says of a label is the result
-// of its entry: so a move, its history and what follows are one step with the end of the task.
+// A label's entry is in the queue `machines` while a worker has work to do for it, now or later; a
+// label that waits for its clients has none. A worker's result for a label is the result of its
+// entry: so a move, its history and its consequences are one step with the end of the task.
 type Store struct {
-	// Trace returns the traceparent of what a label is changed for, or "". It may be nil, and is set
-	// before the store is used.
+	// Trace returns the traceparent of the request that changes a label, or "". It may be nil, and is
+	// set before the store is used.
 	Trace func(context.Context) string
 
 	redis *rdb.Partition
@@ -91,7 +91,7 @@ type Store struct {
 	// turns has the changes of a label take turns, and rests is how requests wait until one rests.
 	turns *turns
 	rests *watches
-	// client is who asks, empty for root and for the bus itself: see [Store.For].
+	// client is the caller, empty for root and for the bus itself: see [Store.For].
 	client bus.ClientName
 }
 
@@ -117,9 +117,9 @@ func NewStores(partitions rdb.Partitions) []*Store {
 	return all
 }
 
-// For returns the store for what a client asks for; the empty name is root's. The labels that it
-// makes are in the account of that client. What makes, changes or deletes labels of a machine that
-// is for other clients then fails with [machines.ErrNotClient], and changes nothing.
+// For returns the store for requests of a client; the empty name is root's. Labels that the client
+// makes are charged to its account. Making, changing or deleting labels of a machine that is for
+// other clients fails with [machines.ErrNotClient], and changes nothing.
 func (s *Store) For(client bus.ClientName) *Store {
 	own := *s
 	own.client = client

@@ -28,12 +28,12 @@ func (c *Client) Apply(ctx context.Context, next *machines.Definitions, moves []
 	if err != nil {
 		return 0, err
 	}
-	// Who tidies by the definitions of before may have come between. From now on nobody does.
+	// A Tidy by the earlier definitions may have come between. From now on none does.
 	return version, c.subscribe(ctx, next.Topics())
 }
 
-// prepare has the bus ready for definitions: the clients that publish may do so, and the machines'
-// own is subscribed to all topics of which machines hear, besides those of before.
+// prepare readies the bus for definitions: it lets the publishing clients publish, and subscribes
+// the machines' own client to all topics that machines consume, in addition to the earlier ones.
 func (c *Client) prepare(ctx context.Context, next *machines.Definitions) error {
 	if slices.ContainsFunc(next.Machines, func(m *machines.Machine) bool { return m.Publish != nil }) {
 		all, err := c.Stores.Tokens(ctx)
@@ -82,7 +82,7 @@ func (c *Client) owner(ctx context.Context, all clients, topic bus.TopicName) (b
 	return bus.ClientName(owner), rdb.Wrap("read owner of topic", err)
 }
 
-// subscribe adds topics to those that the machines' own client is subscribed to.
+// subscribe adds topics to the subscription of the machines' own client.
 func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	if len(topics) == 0 {
 		return nil
@@ -120,9 +120,9 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	return c.Stores.Relay(ctx, token, topics)
 }
 
-// Tidy ends subscriptions to topics of which no machine hears any more, and makes good for those
-// that are missing. Every worker calls it. A topic must be without need in two calls in a row, as
-// definitions that need it may just be on their way. It fails with [bus.ErrUnavailable].
+// Tidy ends subscriptions to topics that no machine consumes any more, and restores missing ones.
+// Every worker calls it. A topic must be unused in two calls in a row, as definitions that need it
+// may just be on their way. It fails with [bus.ErrUnavailable].
 func (c *Client) Tidy(ctx context.Context) error {
 	definitions, err := c.Labels.Definitions(ctx)
 	if err != nil || definitions.Version == 0 {

@@ -79,8 +79,8 @@ func TestProcessesThatApplyTogetherMakeOneClient(t *testing.T) {
 	})
 }
 
-// TestNobodyTidiesWhatIsBeingApplied has definitions that need topics come while those of before
-// are tidied up after.
+// TestNobodyTidiesWhatIsBeingApplied applies definitions that need topics while Tidy runs for the
+// earlier ones.
 func TestNobodyTidiesWhatIsBeingApplied(t *testing.T) {
 	eachOnBus(t, func(t *testing.T, f *onBus) {
 		for range 10 {

@@ -28,8 +28,8 @@ const (
 var errNoClient = errors.New("there is no client")
 
 // Tell is the handler of [bus.JobMoves]: it publishes the moves of a machine that are in the task's
-// partition, in their order. What is published twice, because a worker died or was slow, is stored
-// once, by its idempotency key.
+// partition, in their order. A move that is published twice, because a worker died or was slow, is
+// stored once, by its idempotency key.
 func (c *Client) Tell(ctx context.Context, task *queue.Task) queue.Result {
 	machine, labels := machines.Name(task.Job.Args[0]), c.Labels.All()[task.Partition]
 	for range maxSlices {
@@ -91,8 +91,8 @@ func (c *Client) publish(ctx context.Context, s *OutboxSlice) error {
 	return err
 }
 
-// republish publishes moves as the definition says by now, if that is not what has failed. Moves of
-// a machine that does not publish any more are dropped.
+// republish publishes moves with the current definition, if that differs from the one that failed.
+// Moves of a machine that does not publish any more are dropped.
 func (c *Client) republish(ctx context.Context, s *OutboxSlice, failed error) error {
 	definitions, err := c.Labels.Definitions(ctx)
 	if err != nil {
@@ -139,7 +139,8 @@ func (c *Client) publishTogether(ctx context.Context, s *OutboxSlice) error {
 	return c.Ingest.Publish(ctx, token, p.Topic, events, &bus.IdempotencyKey{Key: key, Digest: string(text), TTL: keyTTL})
 }
 
-// publisher returns a token of the client that publishes. It adds that of the machines' own.
+// publisher returns a token of the publishing client. It creates a missing token for the machines'
+// own client.
 func (c *Client) publisher(ctx context.Context, name bus.ClientName) (bus.Token, error) {
 	if name == machines.DefaultPublisher {
 		return c.own(ctx)

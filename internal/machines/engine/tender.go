@@ -13,7 +13,7 @@ const TenderInterval = 2 * time.Second
 
 // tendAgain is how often walks are tended whose definitions have not changed. It bounds how late a
 // trigger is if a process whose clock is ahead has put its walk off, or if the trigger came back
-// just when its walk ended. What was due meanwhile is made up for.
+// just when its walk ended. Missed triggers are made up for.
 const tendAgain = time.Minute
 
 // Tender has the walks of timed triggers run, and all partitions have the same definitions. Every
@@ -24,7 +24,7 @@ type Tender struct {
 	tended []tended // by number of the partition
 }
 
-// tended is what of a partition's walks was tended last, and when.
+// tended is the edition by which a partition's walks were tended last, and when.
 type tended struct {
 	edition string
 	at      time.Time
@@ -36,7 +36,8 @@ func NewTender(stores *Bus, now func() time.Time) *Tender {
 }
 
 // Tick adds the walks that the definitions need, if they are new, and now and then again. It fails
-// with [bus.ErrUnavailable] while a partition is away, after what can be done without it.
+// with [bus.ErrUnavailable] while a partition is away, after the work that does not need that
+// partition.
 func (t *Tender) Tick(ctx context.Context) error {
 	now := t.now()
 	settled := t.stores.Settle(ctx, now)

@@ -85,7 +85,7 @@ func (f *onBus) hear(events ...string) outbound.Attempt {
 	return f.client.Hear(f.T.Context(), delivery(events...))
 }
 
-// delivery is what has events.
+// delivery returns a delivery of events.
 func delivery(events ...string) outbound.Request {
 	body := "[" + strings.Join(events, ",") + "]"
 	return outbound.Request{
@@ -213,8 +213,8 @@ func TestAnAccountTellsNoToken(t *testing.T) {
 	})
 }
 
-// TestADamagedLabelHoldsUpNoOther has events of one batch be about a label whose record is no hash,
-// and another.
+// TestADamagedLabelHoldsUpNoOther delivers a batch with events for two labels; the record of one is
+// no hash.
 func TestADamagedLabelHoldsUpNoOther(t *testing.T) {
 	eachOnBus(t, func(t *testing.T, f *onBus) {
 		require.NoError(t, f.apply(hearing))
@@ -229,8 +229,8 @@ func TestADamagedLabelHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestEventsOfALabelAreTakenInOrder has two events for one label in a batch, of which the second
-// shuts the gate that the first opens.
+// TestEventsOfALabelAreTakenInOrder delivers two events for one label in a batch: the first opens
+// the gate, the second shuts it.
 func TestEventsOfALabelAreTakenInOrder(t *testing.T) {
 	eachOnBus(t, func(t *testing.T, f *onBus) {
 		require.NoError(t, f.apply(hearing))

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// TestAWebhookIsTraced has each call of a webhook be a span, also one that fails.
+// TestAWebhookIsTraced: each call of a webhook is a span, also a call that fails.
 func TestAWebhookIsTraced(t *testing.T) {
 	exported := make(chan struct{}, 10)
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { exported <- struct{}{} }))
@@ -43,8 +43,8 @@ func TestAWebhookIsTraced(t *testing.T) {
 	assert.NotEmpty(t, exported)
 }
 
-// TestAWebhookContinuesATrace has all attempts of a webhook be in the trace of the request that
-// had the label looked at, and the next run in none of it.
+// TestAWebhookContinuesATrace: all attempts of a webhook continue the trace of the request that
+// caused them; the next run does not.
 func TestAWebhookContinuesATrace(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+rdbtest.FreeAddress(t))
 	tracer, err := telemetry.NewTracer("worker", "test", slog.New(slog.DiscardHandler))

@@ -13,16 +13,16 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// turnLimits bound the changes of one label: how many may wait in a process, and how many are made
-// in one step, each of which has metadata of its own in the end. Their bytes are not counted here:
-// the bodies that they have come in are, by client, until they are made.
+// turnLimits bound the changes of one label: how many may wait in a process, and how many one step
+// makes, each of which may need metadata of its own. Bytes are not counted here: the request bodies
+// are counted by client until the changes are made.
 var turnLimits = rdb.CommitLimits{Waiting: 1024, WaitingBytes: 1, Units: 64, Bytes: 1}
 
 // maxContentionPause bounds the pause before a change is tried again that another process has got
 // ahead of.
 const maxContentionPause = 32 * time.Millisecond
 
-// request is a change that takes its turn, and what has come of it.
+// request is a change that takes its turn, and its result.
 type request struct {
 	machines.Change
 	traceparent string
@@ -37,7 +37,7 @@ type request struct {
 
 func (r *request) end(label machines.Label, err error) { r.label, r.err, r.done = label, err, true }
 
-// turns has the changes of each label take turns in this process: those that come while others are
+// turns serializes the changes of each label in this process: changes that arrive while others are
 // made are made together in the next step. It is safe for concurrent use.
 type turns struct {
 	commit func(context.Context, labelID, []*request) error
@@ -99,8 +99,8 @@ func (s *Store) changeAll(ctx context.Context, id labelID, requests []*request) 
 	return inTurn(ctx, requests, func(left []*request) error { return s.tryChanges(ctx, id, left) })
 }
 
-// inTurn tries to make changes until all are done. What is left after [maxTries] that other
-// processes got ahead of fails with [machines.ErrContended].
+// inTurn tries to make changes until all are done. After [maxTries] that other processes got ahead
+// of, the remaining ones fail with [machines.ErrContended].
 func inTurn(ctx context.Context, requests []*request, try func(left []*request) error) error {
 	for tries := 0; ; {
 		left := undone(requests)
@@ -153,7 +153,7 @@ func (s *Store) tryChanges(ctx context.Context, id labelID, requests []*request)
 	return s.merge(ctx, label, definitions, requests)
 }
 
-// addFirst makes a label by the first change that may make it. Those before it fail.
+// addFirst makes a label by the first change that may make it. The changes before that one fail.
 func (s *Store) addFirst(ctx context.Context, id labelID, requests []*request) error {
 	for _, r := range requests {
 		if !r.Create {
@@ -175,8 +175,8 @@ func (s *Store) addFirst(ctx context.Context, id labelID, requests []*request) e
 }
 
 // merge merges changes into the metadata of a label as it was read, one after another, and stores
-// what comes of them. A change that is refused leaves out itself only. A change with patience fails
-// with errMoving if the label does not rest.
+// the result. A change that is refused leaves out itself only. A change with patience fails with
+// errMoving if the label does not rest.
 func (s *Store) merge(ctx context.Context, label machines.Label, d *machines.Definitions, requests []*request) error {
 	metadata, err := machines.ParseObject(label.Metadata)
 	if err != nil {

@@ -45,8 +45,8 @@ func calls(t *testing.T, server *rdbtest.Server, step func(), commands ...string
 	return counts, sent
 }
 
-// mergeAtOnce has many changes of one label be made at once, in several processes if there are
-// several stores. Each adds a key of its own; it returns the labels as they were after each.
+// mergeAtOnce makes many changes of one label at once, in several processes if there are several
+// stores. Each adds a key of its own; it returns the labels as they were after each.
 func mergeAtOnce(t *testing.T, changes int, stores ...*engine.Store) []machines.Label {
 	t.Helper()
 	labels := make([]machines.Label, changes)
@@ -107,8 +107,8 @@ func TestManyChangesOfALabelInSeveralProcesses(t *testing.T) {
 	})
 }
 
-// TestAChangeThatIsRefusedLeavesOutItselfOnly has changes of one step of which some are too long,
-// and one that a trigger waits for.
+// TestAChangeThatIsRefusedLeavesOutItselfOnly makes changes in one step; some are too long, and a
+// trigger waits for one.
 func TestAChangeThatIsRefusedLeavesOutItselfOnly(t *testing.T) {
 	each(t, func(t *testing.T, f *machinestest.Fixture) {
 		f.Create("m", "ann", `{}`)
@@ -169,8 +169,8 @@ func TestManyEventsAtOnceMakeALabelOnce(t *testing.T) {
 	})
 }
 
-// TestManyRequestsWaitForALabelTogether counts what they cost while a worker is at its task: looks
-// at whether it rests, which they share and which do not read its metadata.
+// TestManyRequestsWaitForALabelTogether counts the commands of requests that wait while a worker is
+// at its task: they share checks for rest, which do not read the metadata.
 func TestManyRequestsWaitForALabelTogether(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)

@@ -63,14 +63,14 @@ state_machines:
 		f.Pass(4 * time.Hour)
 		assert.Equal(t, machines.StateName("end"), at("America-New_York"))
 		assert.Equal(t, machines.StateName("wait"), at("Asia-Tokyo"))
-		f.Pass(11 * time.Hour) // what was missed is made up for
+		f.Pass(11 * time.Hour) // missed triggers are made up for
 		assert.Equal(t, machines.StateName("end"), at("Asia-Tokyo"))
 		assert.Equal(t, machines.StateName("wait"), at("none"))
 	})
 }
 
-// TestATimeIsThatOfTheTrigger has labels be evaluated by a worker whose clock is behind that of the
-// one which walks, and a little later, when system.time would be another day's.
+// TestATimeIsThatOfTheTrigger evaluates labels with a worker whose clock is behind the walking
+// one's, and a little later, when system.time would be another day's.
 func TestATimeIsThatOfTheTrigger(t *testing.T) {
 	for _, c := range []struct {
 		name, trigger, gate string
@@ -226,7 +226,7 @@ func TestDefinitionsAreRolledBackDuringAReview(t *testing.T) {
 	})
 }
 
-// TestAReviewLooksAtAllLabels has a review of earlier definitions be under way.
+// TestAReviewLooksAtAllLabels starts while a review of earlier definitions is under way.
 func TestAReviewLooksAtAllLabels(t *testing.T) {
 	eachServed(t, reviewedGate, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
 		for _, name := range []machines.LabelName{"ann", "ben", "cem"} {

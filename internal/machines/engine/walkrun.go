@@ -16,7 +16,8 @@ const (
 	// sliceLabels is how many labels a walk reads at once, which takes Redis half a ms.
 	sliceLabels = 50
 	// A walk lets others go first after walkTime, and waits for walkPause while workers have
-	// maxInstant labels to look at: those that clients have changed should not wait for all of a walk.
+	// maxInstant labels to look at: labels that clients have changed should not wait for all of a
+	// walk.
 	walkTime   = time.Second
 	maxInstant = 1000
 	walkPause  = 20 * time.Millisecond
@@ -26,13 +27,13 @@ const (
 )
 
 // Walk is the handler of [bus.JobWalk]. It looks at the labels of one state, as a trigger is due or
-// the definitions have changed: it reads them in slices, evaluates what needs no feed, and has
-// workers look at those whose gate opens, or may open.
+// the definitions have changed: it reads them in slices, evaluates gates that need no feed, and
+// queues the labels whose gate opens, or may open.
 func (r *Runner) Walk(ctx context.Context, task *queue.Task) queue.Result {
 	machine, name := machines.Name(task.Job.Args[0]), task.Job.Args[1]
 	next, err := walker{r, r.stores.All()[task.Partition]}.walk(ctx, machine, name)
 	switch {
-	case errors.Is(err, machines.ErrChanged): // the definitions: it goes on by those of now
+	case errors.Is(err, machines.ErrChanged): // the definitions: it goes on by the current ones
 		return queue.Result{RetryAt: r.now()}
 	case err != nil:
 		telemetry.LogFailure(r.log, "could not look at the labels for which a trigger is due", err, "machine", machine, "walk", name)
@@ -96,8 +97,8 @@ func (r walker) walkTimed(
 	return dueNext(w.Trigger, due), r.store.Step(ctx, d, w, Progress{At: p.Due}, nil)
 }
 
-// startOf is the progress from which a walk goes on. A new trigger was not due before it was
-// defined. What is ahead of now was noted by a process whose clock was wrong.
+// startOf returns the progress from which a walk goes on. A new trigger was not due before it was
+// defined. A time ahead of now was noted by a process whose clock was wrong.
 func startOf(p Progress, d *machines.Definitions, now time.Time) Progress {
 	limit := now.Add(machines.MaxAhead).UnixMilli()
 	if p.Due > limit {

@@ -48,7 +48,7 @@ func (s *Store) Forget(ctx context.Context, machine machines.Name, name string) 
 }
 
 // Slice returns the next labels of a walk, at most limit, and fewer if their metadata is long; none
-// behind the last. Of each it has what the evaluation of its gate needs. It fails with
+// behind the last. Each has the fields that the evaluation of its gate needs. It fails with
 // [bus.ErrUnavailable].
 func (s *Store) Slice(ctx context.Context, w machines.Walk, after machines.LabelName, limit int) ([]machines.Label, error) {
 	reply, err := s.redis.Run(ctx, scriptWalkRead, string(w.Machine), string(w.State), string(after), limit).List()
@@ -86,8 +86,8 @@ func (s *Store) Step(
 // tendedWalks is how many walks [Store.Tend] takes at once, which takes Redis half a ms.
 const tendedWalks = 100
 
-// Tend adds those of the walks that are not in the queue, and wakes those that would come up after
-// a time of their own. It fails with [bus.ErrUnavailable].
+// Tend adds the walks that are not in the queue, and wakes walks that would come up after latest.
+// It fails with [bus.ErrUnavailable].
 func (s *Store) Tend(ctx context.Context, walks []machines.Walk, latest func(machines.Walk) time.Time) error {
 	for some := range slices.Chunk(walks, tendedWalks) {
 		args := make([]any, 0, 3*len(some))

@@ -15,8 +15,8 @@ const (
 	slowLook  = 250 * time.Millisecond
 )
 
-// watches are the labels whose rest requests of this process wait for. Those that wait for the same
-// label share their looks at it. It is safe for concurrent use.
+// watches are the labels whose rest requests of this process wait for. Requests that wait for the
+// same label share the checks. It is safe for concurrent use.
 type watches struct {
 	isAtRest func(context.Context, labelID) (bool, error)
 
@@ -27,8 +27,9 @@ type watches struct {
 // watch is one label. It is there while requests wait for it.
 type watch struct {
 	waiters int
-	// looks counts those that have begun, the last of them at lookedAt. Rested is the number of the
-	// last that has found the label at rest, 0 before: it holds for requests that came before it.
+	// looks counts the checks that have begun, the last of them at lookedAt. Rested is the number of
+	// the last check that found the label at rest, 0 before: it holds for requests that came before
+	// it.
 	looks, rested int
 	lookedAt      time.Time
 	// found is closed, and another takes its place, whenever a look finds the label at rest.

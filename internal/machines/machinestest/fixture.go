@@ -23,10 +23,10 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// Start is what the clock shows at first: a Tuesday in winter, 22:13:20 UTC.
+// Start is the clock's first time: a Tuesday in winter, 22:13:20 UTC.
 var Start = time.UnixMilli(1_700_000_000_000).UTC()
 
-// Namespace is that of a fixture's keys.
+// Namespace is the namespace of a fixture's keys.
 const Namespace = "m:"
 
 // soon bounds what must happen; nothing waits that long unless it fails.
@@ -34,7 +34,7 @@ const soon = time.Minute
 
 // Fixture is the machines of a test. Whatever fails fails the test.
 type Fixture struct {
-	// Store is that of the first partition: most tests have no other one.
+	// Store is the first partition's: most tests have no other one.
 	*engine.Store
 	Stores     *engine.Bus
 	T          testing.TB
@@ -46,10 +46,10 @@ type Fixture struct {
 	Tell func(context.Context, *queue.Task) queue.Result
 	Keys layout.Keys
 	Log  *rdbtest.Buffer
-	// Recorder is the runner's, and Metrics what it counts.
+	// Recorder is the runner's, and Metrics its counters.
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Registry
-	// Now is what the clock shows.
+	// Now is the current time of the fixture.
 	Now time.Time
 
 	config engine.RunnerConfig
@@ -93,7 +93,7 @@ func (f *Fixture) Apply(yaml string, moves ...machines.StateMove) {
 	require.NoError(f.T, f.TryApply(yaml, moves...))
 }
 
-// TryApply is Apply for what the store may refuse.
+// TryApply is Apply for definitions that the store may refuse.
 func (f *Fixture) TryApply(yaml string, moves ...machines.StateMove) error {
 	f.T.Helper()
 	next, _, err := definition.Load(definition.File{Name: "machines.yaml", Content: []byte(yaml)})
@@ -139,7 +139,7 @@ func (f *Fixture) object(text string) machines.Object {
 	return object
 }
 
-// Work has a worker run what is due, until nothing is. It returns how many tasks that were.
+// Work runs due tasks with a worker until none is left, and returns how many it ran.
 func (f *Fixture) Work() (tasks int) {
 	f.T.Helper()
 	require.NoError(f.T, f.Tender.Tick(f.T.Context()))

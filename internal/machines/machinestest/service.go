@@ -15,7 +15,7 @@ import (
 type Call struct {
 	Method, Path string
 	Header       http.Header
-	// Text is the body of a webhook, Body what it says.
+	// Text is the body of a webhook, Body the decoded one.
 	Text string
 	Body struct {
 		Label    string         `json:"label"`

@@ -2,7 +2,7 @@
 --
 -- ARGV     namespace; definitionsArgs of replacement.go; then of each state that vanishes its
 --          machine and name, and of each review its machine and name
--- Returns  {1}; {0, 'changed'} by somebody else; {0, 'labels rest', machine, state, how many labels
+-- Returns  {1}; {0, 'changed'} by another call; {0, 'labels rest', machine, state, how many labels
 --          are in it, ...}
 -- Keeps    no label in a state that is not defined, or that it is to leave
 local edition, version, now, yaml, moves, outline, prepared, vanished = unpack(ARGV, 2, 9)

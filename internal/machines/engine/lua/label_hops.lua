@@ -1,7 +1,7 @@
 -- Looks up how many moves have set off one another, through topics, up to a move of a label.
 --
 -- ARGV     1 namespace, 2 machine, 3 name, 4 when it was (ms), 5 from, '' for the creation, 6 to
--- Returns  that; of a move that is not among the last, what is known of the oldest of these
+-- Returns  the number; for a move that is not among the last, the number of the oldest of these
 -- Cost     commands: 1, or 2 if the label has moved since
 local LAST = 9 -- the index of the last move that is looked at
 local machine, name = ARGV[2], ARGV[3]

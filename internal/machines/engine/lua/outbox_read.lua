@@ -1,5 +1,5 @@
--- Reads the oldest moves of a machine that are to be published. They are the same until they are
--- removed, so that who publishes them once more publishes nothing else.
+-- Reads the oldest moves of a machine that are to be published. The slice stays the same until it
+-- is removed, so that publishing it once more publishes nothing else.
 --
 -- ARGV     1 namespace, 2 machine, 3 how many at most
 -- Returns  {number of the first move, moves as tell writes them, ...}

@@ -1,4 +1,5 @@
--- Subscribes the machines' own client to topics, besides those of before. It is made if need be.
+-- Subscribes the machines' own client to topics, in addition to its earlier ones. Creates the
+-- client if need be.
 --
 -- ARGV     1 namespace, 2.. see the store's lib/subscriptions.lua, with a callback, topics and a
 --          token that nobody has; and then the client's name, and its tokens in other partitions,

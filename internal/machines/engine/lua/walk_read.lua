@@ -1,4 +1,5 @@
--- Reads what a gate's evaluation needs of the next labels of a state, in the order of their names.
+-- Reads the fields that a gate's evaluation needs of the next labels of a state, in the order of
+-- their names.
 --
 -- ARGV     1 namespace, 2 machine, 3 state, 4 the name behind which to begin, '' for the first,
 --          5 how many at most

@@ -1,6 +1,6 @@
 -- Has workers look at labels of a state, for a trigger, and notes how far the walk has come.
 --
--- ARGV     1 namespace, 2 machine, 3 state, 4 trigger, 5 the walk, 6 what is noted of it, 7 the
+-- ARGV     1 namespace, 2 machine, 3 state, 4 trigger, 5 the walk, 6 the note of it, 7 the
 --          edition of the definitions by which the labels were chosen, 8.. names
 -- Returns  {1}; {0, 'changed'} if the definitions are others
 if not definitions_are(ARGV[7]) then return { 0, 'changed' } end

@@ -1,4 +1,4 @@
--- Adds walks that have no entry, and wakes those that would come up too late.
+-- Adds walks that have no entry, and wakes walks that would come up too late.
 --
 -- ARGV     1 namespace, 2.. of each walk its machine, its name, and when it comes up at the latest
 --          (ms)

@@ -1,6 +1,6 @@
--- What the queue's scripts call for labels: see KINDS in the queue's lib/jobs.lua. The arguments of
--- an entry are the names of the machine and the label. The settings are {a text that no other call
--- has}, by which the label is taken: see `holds`.
+-- The functions that the queue's scripts call for labels: see KINDS in the queue's lib/jobs.lua.
+-- The arguments of an entry are the names of the machine and the label. The settings are {a text
+-- that no other call has}, by which the label is taken: see `holds`.
 
 local RECHECK = 250 -- ms, until a label is looked at again that no thread may take now
 local MAX_RECHECK = 60000 -- ms, the same if very many wait
@@ -25,9 +25,10 @@ local function put_off_move(label, status, time)
   return nil
 end
 
--- What a visit's evaluations and attempts come to. Each takes the label, the entry and its result,
--- whose first values are the name of the function, what the label was taken by, and the standing of
--- its state. They return a trigger if a worker has to look at the label again at once.
+-- Applies the result of a visit's evaluations and attempts. Each function takes the label, the
+-- entry and its result, whose first values are the name of the function, the text by which the
+-- label was taken, and the standing of its state. It returns a trigger if a worker has to look at
+-- the label again at once.
 local RESULTS = {
   -- See moveResult in kind.go.
   moved = function(label, entry, result)
@@ -90,7 +91,7 @@ local RESULTS = {
     redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'taken')
     return nil
   end,
-  -- The worker failed, or had no thread for the state: nobody has looked at the label.
+  -- The worker failed, or had no thread for the state: the label was not looked at.
   again = function(label)
     local trigger = label.asked or label.values[TRIGGER]
     if trigger then redis.call('HSET', label_key(label.machine, label.name), 'asked', trigger) end
@@ -98,7 +99,7 @@ local RESULTS = {
   end,
 }
 
--- Does what a worker says of a label that it gives up.
+-- Applies a worker's result for a label that it gives up.
 local function settle(entry)
   local machine, name, result = entry.arg[1], entry.arg[2], entry.result
   local label = read_label(machine, name)

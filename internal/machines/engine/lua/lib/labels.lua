@@ -4,7 +4,7 @@ local QUEUE = 'machines'
 local KEPT = 99 -- the index of the last move of a history that is kept
 local TOMBSTONE = 86400000 -- ms, for which the name of a deleted label cannot be used
 
--- The fields of a record. Those from `asked` on are of one visit, and go when it ends.
+-- The fields of a record. The fields from `asked` on belong to one visit, and go when it ends.
 local FIELDS = {
   'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'by', 'asked',
   'trigger', 'pending', 'steps', 'failures', 'error', 'attempts', 'status', 'reason', 'errored_at',
@@ -55,8 +55,8 @@ local function refusal_of(label)
   return nil
 end
 
--- Notes something of the request for which a worker is to look at a label, unless it is none; then
--- what was noted before goes, if anything was.
+-- Notes a field of the request for which a worker is to look at a label. If the value equals
+-- `none`, the field noted before, if any, is removed.
 local function note_request(machine, name, field, value, none, before)
   if value ~= none then
     redis.call('HSET', label_key(machine, name), field, value)
@@ -70,8 +70,8 @@ local function trace(machine, name, traceparent, before)
   note_request(machine, name, 'traceparent', traceparent, '', before)
 end
 
--- Notes how many moves have set off one another up to what has a worker look at a label; '0' for a
--- client and the clock.
+-- Notes how many moves have set off one another up to the request for which a worker is to look at
+-- a label; '0' for a client and the clock.
 local function note_hops(machine, name, hops, before)
   note_request(machine, name, 'hops', hops, '0', before)
 end
@@ -104,9 +104,10 @@ local function forget(machine, name)
   end
 end
 
--- Has a move be published: `publication` is what the definition of its machine says of that (JSON),
--- '' for nothing; `from` and `to` are texts of JSON. What comes into an empty outbox has an entry
--- of its own, named by the number of the move: one that has just emptied it may not be over.
+-- Queues a move for publication: `publication` is the publish part of its machine's definition
+-- (JSON), '' for none; `from` and `to` are JSON texts. A move that finds the outbox empty adds an
+-- entry of its own, named by the number of the move: the entry that has just emptied the outbox may
+-- not be over.
 local function tell(label, now, from, to, publication)
   if publication == '' then return end
   local machine = label.machine

@@ -1,8 +1,8 @@
 -- The client that the machines are to the bus.
 
--- Its token; nil if it has none. Of several it is the one with the machines' subscription; a token
--- with another subscription, or that is being replaced, is left alone. So are those of other
--- partitions: each with a space before and after.
+-- Its token; nil if it has none. Of several tokens it takes the one with the machines'
+-- subscription, and skips tokens with another subscription, tokens that are being replaced, and
+-- tokens of other partitions, which are given with a space before and after each.
 local function own_token(name, callback, elsewhere)
   local found
   local tokens = redis.call('HGETALL', tokens_key())
