@@ -18,7 +18,7 @@ import (
 
 func ownedBy(client bus.ClientName) func(*jobs.Type) { return func(t *jobs.Type) { t.Owner = client } }
 
-// kept is what the account of a client says.
+// kept returns the bytes charged to a client's account.
 func (s *shop) kept(client bus.ClientName) int64 {
 	s.T.Helper()
 	accounts, err := account.Read(s.T.Context(), s.account)
@@ -43,7 +43,7 @@ func (s *shop) countAll() (bytes int64) {
 	return bytes
 }
 
-// requireExact requires that the accounts of all clients have what is kept.
+// requireExact requires that the accounts of all clients match the kept data.
 func (s *shop) requireExact(t require.TestingT) {
 	accounts, err := account.Read(s.T.Context(), s.account)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestAnAccountIsAboutWhatRedisUses(t *testing.T) {
 	assert.InDelta(t, record, jobs.TypeBytes, 300, "besides it there are its places in sets")
 }
 
-// TestAFullAccount has a client keep what it may, and others go on.
+// TestAFullAccount fills the account of one client. Other clients are not affected.
 func TestAFullAccount(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -12,9 +12,9 @@ import (
 // be kept.
 const PurgeInterval = 30 * time.Second
 
-// Archive looks after the jobs of a partition that have ended. It is a spare of autodrop: what an
-// archived job was for is done, and nobody waits for it. What is lost is its outcome, and that its
-// id cannot be enqueued again, but for a day if it was to be tried once.
+// Archive looks after the ended jobs of a partition. Autodrop drops archived jobs first: their work
+// is done, and no caller waits for them. Dropping one loses its outcome, and lets its id be
+// enqueued again, except for a day if the job was to be tried once.
 type Archive struct {
 	store    *Store
 	recorder *telemetry.Recorder // may be nil

@@ -29,7 +29,7 @@ func (s *Store) Attempts(ctx context.Context, name TypeName, id ID) (list []Atte
 	if len(fields) != 6 || rdb.Text(fields[0]) != string(name) {
 		return nil, ErrUnknownJob
 	}
-	// What has not failed is not among them: so a job that succeeds at once costs nothing more.
+	// Only failed attempts are noted, so a job that succeeds at once costs nothing more.
 	last := Attempt{
 		Attempt: int(rdb.Integer(rdb.Text(fields[2]), 0)), BeganAt: fromMicros(fields[3]), Outcome: rdb.Text(fields[1]), Public: true,
 	}

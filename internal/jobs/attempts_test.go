@@ -92,7 +92,7 @@ func TestAJobSaysWhyItFailed(t *testing.T) {
 	})
 }
 
-// TestFewAttemptsAreKept has a job be tried more often than is kept.
+// TestFewAttemptsAreKept tries a job more often than attempts are kept.
 func TestFewAttemptsAreKept(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -20,8 +20,8 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// BenchmarkCompleteAndAcquire is what a job costs beside its POST, which says that it is done,
-// while many wait for their turn.
+// BenchmarkCompleteAndAcquire measures the cost of a job besides its POST, whose answer completes
+// it, while many jobs wait for their turn.
 func BenchmarkCompleteAndAcquire(b *testing.B) {
 	s := newShop(b, rdbtest.Real(b))
 	s.Add("ship", limit(32))

@@ -19,9 +19,9 @@ import (
 
 // Bus is the jobs of all partitions. It is safe for concurrent use.
 //
-// All that is about one type, and so about its jobs, is in the partition of the type's name: an id
-// names one job in a partition, and types of different partitions may have a job each of the same
-// id. What is about all types asks every partition.
+// A type and its jobs are in the partition of the type's name. An id names one job in a partition,
+// so types of different partitions may each have a job of the same id. Calls about all types ask
+// every partition.
 type Bus struct {
 	// Limits are for new types. They are [DefaultTypeLimits] unless they are set before any call.
 	Limits TypeLimits
@@ -50,7 +50,7 @@ func (s *Bus) Number(name TypeName) rdb.Number {
 // Of has all of a type.
 func (s *Bus) Of(name TypeName) *Store { return s.all[s.Number(name)] }
 
-// For is the top for what a client asks for; see [Store.For].
+// For returns the bus for requests of a client; see [Store.For].
 func (s *Bus) For(client bus.ClientName) *Bus {
 	own := *s
 	own.all = make([]*Store, len(s.all))
@@ -212,7 +212,7 @@ func (s *Bus) Page(ctx context.Context, after string, limit int) (page []Type, n
 	return page, next, nil
 }
 
-// parseCursor returns what is known of the last type before a page.
+// parseCursor returns the last type before a page, as far as the cursor says.
 func parseCursor(cursor string) (t Type, err error) {
 	if cursor == "" {
 		return t, nil

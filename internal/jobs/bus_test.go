@@ -74,7 +74,7 @@ func TestAllOfATypeIsInItsPartition(t *testing.T) {
 		for number, st := range s.All() {
 			_, err := st.Purge(ctx, s.now, func() bool { return true })
 			require.NoError(t, err)
-			s.run(number) // what is instant of jobs that are gone
+			s.run(number) // drops the instant entries of jobs that are gone
 			n, owned, err := st.CountTypes(ctx, "")
 			assert.Zero(t, owned)
 			require.NoError(t, err)
@@ -180,7 +180,8 @@ func TestAPartitionThatIsHeld(t *testing.T) {
 	})
 }
 
-// requireWithout requires that only the types of a partition cannot be used, and what is about all.
+// requireWithout requires that calls fail only for the types of the unreachable partition and for
+// all types together.
 func (s *shops) requireWithout(away int, names []jobs.TypeName) {
 	s.Helper()
 	for number, name := range names {
@@ -243,8 +244,8 @@ func TestAPartitionThatIsAway(t *testing.T) {
 	s.requireWithout(1, names)
 }
 
-// TestOnOneRedisNothingIsAskedMore holds the commands of a bus without partitions to those of its
-// one store.
+// TestOnOneRedisNothingIsAskedMore: a bus without partitions sends the same commands as its one
+// store.
 func TestOnOneRedisNothingIsAskedMore(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)

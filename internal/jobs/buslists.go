@@ -26,7 +26,7 @@ func (s *Bus) Archived(ctx context.Context, f Filter) (list []Job, next string, 
 // merge takes a page from the lists of all partitions.
 func (s *Bus) merge(ctx context.Context, which Which, f Filter) (list []Job, next string, err error) {
 	lists, limit := make([]*listing, len(s.all)), f.Limit
-	f.Limit = limit/len(s.all) + 1 // what is read and not needed may be large
+	f.Limit = limit/len(s.all) + 1 // entries that are read and not needed may be large
 	errs := s.Each(func(i int, st *Store) error {
 		lists[i] = &listing{store: st, which: which, filter: f}
 		return lists[i].read(ctx)
@@ -46,7 +46,7 @@ func (s *Bus) merge(ctx context.Context, which Which, f Filter) (list []Job, nex
 			}
 		}
 		switch {
-		case len(head.page) == 0: // the rest of it may have what comes next
+		case len(head.page) == 0: // its unread rest may have the next job
 			return list, head.next, nil
 		case (len(list) >= limit || size >= MaxPageBytes) && head.page[0].Place != last:
 			return list, last.String(), nil
@@ -62,7 +62,8 @@ type listing struct {
 	store  *Store
 	which  Which
 	filter Filter
-	// page is what was read and not taken yet, next the cursor of the rest, empty if there is none.
+	// page holds the entries read and not taken yet, next the cursor of the rest, empty if there is
+	// none.
 	page []Placed
 	next string
 	// behind is the place of next.
@@ -72,7 +73,7 @@ type listing struct {
 	stuck bool
 }
 
-// fill reads what comes next, unless it was read.
+// fill reads the next entries, if none are left.
 func (l *listing) fill(ctx context.Context) error {
 	if len(l.page) > 0 || l.next == "" || l.stuck {
 		return nil
@@ -93,7 +94,7 @@ func (l *listing) read(ctx context.Context) (err error) {
 	return err
 }
 
-// isAhead reports whether what the list has next comes before what another one has.
+// isAhead reports whether the next entry of the list comes before the next one of another.
 func (l *listing) isAhead(than *listing) bool {
 	order := l.place().Compare(than.place())
 	return order > 0 || order == 0 && len(l.page) > 0 // the rest of a list is behind its place

@@ -127,7 +127,7 @@ func TestAPageLooksOnlySoFar(t *testing.T) {
 		require.NoError(t, err)
 		put(names[1], 3)
 		put(names[0], 4)
-		// All but those four are in progress, though nobody fetches them in this order.
+		// All but those four are in progress, though no worker fetches them in this order.
 		marked := s.bus.All[0]
 		require.NoError(t, marked.Pipelined(ctx, "mark", func(pipe rdb.Commands) {
 			for _, job := range list {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// countTimeout is how long one of several partitions is waited for: those who count have half a
-// second for all that they read.
+// countTimeout is the timeout for one of several partitions: callers have half a second for
+// everything that they count.
 const countTimeout = 300 * time.Millisecond
 
 // CountsOf returns a function that counts the jobs of all types, the newest first. While there is
-// no type it costs one command in each partition. What is in a partition that cannot be read is
-// missing; it fails with [bus.ErrUnavailable] if that are all.
+// no type it costs one command in each partition. It skips partitions that cannot be read, and
+// fails with [bus.ErrUnavailable] if none can.
 func CountsOf(all *Bus) func(context.Context) ([]CountedType, error) {
 	return func(ctx context.Context) ([]CountedType, error) {
 		if len(all.All()) == 1 {

@@ -97,9 +97,8 @@ func (d *decision) failed(run *Run, final bool, now time.Time, chance float64) {
 	}
 }
 
-// reason says why an attempt failed, for those who look the job up. Of an address that one of them
-// chose and that is not a public one, clients learn neither the answer nor in which way it could
-// not be reached.
+// reason says why an attempt failed, for clients that look the job up. If a client chose the
+// address and it is not public, clients learn neither the answer nor why it could not be reached.
 func reason(run *Run, a outbound.Attempt) string {
 	const silent = "the service did not answer: "
 	full, shown := silent+a.Error, silent+bus.ShownError(a.Error, false)

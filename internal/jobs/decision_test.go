@@ -130,7 +130,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestAReportThatIsWrong says why it was not read. What is not meant as a report is none.
+// TestAReportThatIsWrong requires an error for a wrong report, and none for a body that is not
+// meant as one.
 func TestAReportThatIsWrong(t *testing.T) {
 	below := &Run{Strategy: AtLeastOnce, Attempts: 3, MaxAttempts: 3, Timeout: time.Hour}
 	for body, want := range map[string]string{

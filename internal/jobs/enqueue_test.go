@@ -173,7 +173,7 @@ func TestAtMostOnce(t *testing.T) {
 			s.take("ann", id)
 			s.take("ann", id) // a reply was lost
 			s.scrub()
-			taken := s.acquire("ann") // who is alive after all
+			taken := s.acquire("ann") // the worker is alive after all
 			require.Nil(s.T, taken.Task)
 			require.Len(s.T, taken.Discarded, 1)
 			require.Equal(s.T, "the worker died", s.Show(id).Reason)

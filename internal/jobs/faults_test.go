@@ -175,7 +175,7 @@ func TestAJobIsTakenAtOnceThoughClocksDiffer(t *testing.T) {
 	})
 }
 
-// TestADamagedListHarmsNoOtherType has a key of one type be of another kind.
+// TestADamagedListHarmsNoOtherType overwrites a key of one type by another kind of value.
 func TestADamagedListHarmsNoOtherType(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -188,7 +188,7 @@ func TestAnAnswerIsOfItsHold(t *testing.T) {
 	})
 }
 
-// TestSomebodyLooksWhetherAHoldIsOver removes those that would.
+// TestSomebodyLooksWhetherAHoldIsOver removes the jobs that would check whether the hold is over.
 func TestSomebodyLooksWhetherAHoldIsOver(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

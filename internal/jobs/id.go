@@ -13,7 +13,7 @@ import (
 // ID is a job's: a UUID in its canonical form, in lower case.
 type ID string
 
-// IDPrefix is what a job's id is shown with. No type's name begins so.
+// IDPrefix begins a job's id where it is shown. No type's name begins so.
 const IDPrefix = "job_"
 
 // Errors of [ParseID].

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Status is what has become of a job.
+// Status is the state of a job.
 type Status string
 
 // The statuses. A job is archived with one of the last four.
@@ -21,7 +21,7 @@ const (
 	Queued Status = "queued"
 	// InProgress is a job that its service has, or is about to be given.
 	InProgress Status = "in-progress"
-	// Succeeded and Failed are what a service reported, or what followed from its silence.
+	// Succeeded and Failed are set by a service's report, or follow from its silence.
 	Succeeded Status = "succeeded"
 	Failed    Status = "failed"
 	// Expired is a job whose expires_at passed before it was given to its service.
@@ -83,8 +83,8 @@ type Job struct {
 	EnqueuedAt, StartedAt, EndedAt time.Time
 	// Deadline is until when its service has to report; zero unless the service has it.
 	Deadline time.Time
-	// Reason says why the last attempt failed or was put off: what the service has reported as the
-	// error, if that was it.
+	// Reason says why the last attempt failed or was put off: the error that the service reported, if
+	// it did.
 	Reason string
 }
 
@@ -112,7 +112,7 @@ const (
 	MaxAttemptsKept = 20
 )
 
-// NewJob is a job to be enqueued. What is zero is not set.
+// NewJob is a job to be enqueued. Zero fields are not set.
 type NewJob struct {
 	ID        ID
 	Data      []byte
@@ -122,7 +122,7 @@ type NewJob struct {
 
 // BulkError is why jobs were not enqueued: it is about one of them.
 type BulkError struct {
-	// Index is that of the job, from 0.
+	// Index is the index of the job, from 0.
 	Index int
 	// Err is [ErrArchived], [ErrRemoved], [ErrOtherType], [ErrTooLarge] or [ErrNeverRuns].
 	Err error
@@ -132,7 +132,7 @@ func (e *BulkError) Error() string { return fmt.Sprintf("job %d: %v", e.Index, e
 
 func (e *BulkError) Unwrap() error { return e.Err }
 
-// Report is what a service says about an attempt.
+// Report is a service's report on an attempt.
 type Report struct {
 	// Attempt is the one that it is about: [Job].Attempts of when it was given.
 	Attempt int
@@ -176,9 +176,9 @@ var (
 	ErrReported = errors.New("another outcome was reported before")
 	// ErrCancelled means that the job was cancelled.
 	ErrCancelled = errors.New("the job was cancelled")
-	// ErrOtherType means that an id is that of a job of another type.
+	// ErrOtherType means that a job of another type has the id.
 	ErrOtherType = errors.New("the id is that of a job of another type")
-	// ErrTooLarge means that jobs which are there already have too much data to be returned.
+	// ErrTooLarge means that the existing jobs have too much data to be returned.
 	ErrTooLarge = errors.New("the jobs that are there have too much data")
 	// ErrNeverRuns means that a new job expires before it may run. By a minute in the past it may be
 	// that its client's clock is wrong.

@@ -27,7 +27,7 @@ type Run struct {
 	Timeout time.Duration
 	// Holds is how often in a row the service has asked for time.
 	Holds int
-	// Standing is that of the type's service, before this attempt.
+	// Standing is the standing of the type's service, before this attempt.
 	Standing bus.Standing
 	// Sequence is its number among the jobs of its type, which no other ever had.
 	Sequence int64
@@ -70,7 +70,7 @@ type Outcome struct {
 	Reason string
 	// Reported is whether it was the service that said so.
 	Reported bool
-	// Standing is that of the service from now on.
+	// Standing is the standing of the service from now on.
 	Standing bus.Standing
 	// Status is the HTTP status of the service's answer, 0 for none, and Excerpt its beginning. Public
 	// is whether clients may see both.
@@ -93,8 +93,8 @@ const (
 	RunAgain RunResult = "again"
 )
 
-// Ended is a job that came up for its end, or for that of an attempt: its deadline has passed, it
-// has expired, or the worker that had it died.
+// Ended is a job that a worker took and found ended, or whose attempt had ended: its deadline has
+// passed, it has expired, or the worker that had it died.
 type Ended struct {
 	ID   ID
 	Type TypeName

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Filter says which jobs to list. What is zero is not set.
+// Filter says which jobs to list. Zero fields do not filter.
 type Filter struct {
 	Type   TypeName
 	Status Status
@@ -27,7 +27,7 @@ type Filter struct {
 // Which list of jobs is read.
 type Which string
 
-// The lists: of the jobs that have not ended, and of those that have.
+// The lists: of jobs that have not ended, and of jobs that have.
 const (
 	ListOpen     Which = "open"
 	ListArchived Which = "archive"
@@ -91,7 +91,7 @@ var errBefore = bus.Invalidf("", "the query's before must be that of the Link of
 // page ends early behind them, and has less than 8 MiB.
 const MaxPageBytes = 4 << 20
 
-// What a list costs is bounded, each round trip and in all.
+// Limits of the cost of a list, for each round trip and in all.
 const (
 	// listsPerTrip is of how many lists, of a type and status, one round trip reads the heads.
 	listsPerTrip = 500
@@ -150,7 +150,7 @@ func (f Filter) has(of Which, status Status) bool {
 	return status.IsArchived() == (of == ListArchived) && (f.Status == "" || f.Status == status)
 }
 
-// showAll reads jobs. It leaves out those that are gone.
+// showAll reads jobs. It skips removed ones.
 func (s *Store) showAll(ctx context.Context, places []Place) (list []Placed, err error) {
 	calls := make([]rdb.Call, len(places))
 	for i, place := range places {
@@ -202,7 +202,7 @@ func (s *Store) find(ctx context.Context, of Which, f Filter, before Place) (fou
 	return found, before, nil
 }
 
-// queuedOf returns those of the places of open jobs that have queued ones.
+// queuedOf returns the places whose jobs are queued, among places of open jobs.
 func (s *Store) queuedOf(ctx context.Context, places []Place) (queued []Place, err error) {
 	statuses := make([]rdb.Reply[string], len(places))
 	err = s.redis.Reads(ctx, "list jobs", func(pipe rdb.Commands) {
@@ -218,7 +218,7 @@ func (s *Store) queuedOf(ctx context.Context, places []Place) (queued []Place, e
 	return queued, err
 }
 
-// list is one of the lists of a type's jobs. What is in progress is marked in its lane.
+// list is one of the lists of a type's jobs. Jobs in progress are marked in its lane.
 type list struct {
 	key    string
 	isLane bool
@@ -299,7 +299,7 @@ func (s *Store) readPlaces(ctx context.Context, lists []list, before Place, floo
 			return nil, err
 		}
 		for i, l := range some {
-			var places []Place // none of what is no list, of which there is an error
+			var places []Place // no places of a list that is damaged, for which there is an error
 			for _, z := range replies[i].Val() {
 				member, _ := z.Member.(string)
 				if place := l.place(z.Score, member); place.Compare(before) < 0 && len(places) < most {
@@ -312,11 +312,12 @@ func (s *Store) readPlaces(ctx context.Context, lists []list, before Place, floo
 	return found, nil
 }
 
-// inFlight is by how much the score of what is in progress is below its place, as IN_FLIGHT of the
+// inFlight is subtracted from the place of a job in progress to get its score, as IN_FLIGHT in the
 // queue's lua/lib/wide.lua.
 const inFlight = 1 << 52
 
-// rangeOf is what to read of the list. In a lane only scores below 0 are of what is in progress.
+// rangeOf returns the range of the list to read. In a lane only jobs in progress have scores below
+// 0.
 func (l list) rangeOf(before Place, floor int64, most int) rdb.ScoreRange {
 	r := rdb.ScoreRange{Min: float64(floor), Max: float64(before.Time), Limit: int64(most)}
 	if l.isLane {
@@ -325,7 +326,7 @@ func (l list) rangeOf(before Place, floor int64, most int) rdb.ScoreRange {
 	return r
 }
 
-// place is that of an element of the list, with its score.
+// place returns the place of an element of the list, from its score.
 func (l list) place(score float64, member string) Place {
 	if !l.isLane {
 		return Place{int64(score), ID(member)}

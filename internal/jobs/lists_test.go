@@ -180,7 +180,7 @@ func TestAPullWaiterIsToldOfJobs(t *testing.T) {
 			told <- names
 		}()
 		s.Put("ship")
-		s.Put("mail") // nobody may fetch it
+		s.Put("mail") // no service may fetch it
 		require.NoError(t, s.report("mail", first, 3, jobs.Succeeded))
 		assert.Contains(t, <-told, jobs.TypeName("mail"))
 	})

@@ -32,7 +32,7 @@ func (o *observer) begin(ctx context.Context, run *Run) (context.Context, observ
 	return ctx, n
 }
 
-// end records what the attempt came to.
+// end records the result of the attempt.
 func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
 	telemetry.OutOfFiles(n.log, a.OutOfFiles, "connecting to a service")
 	if d.Result != RunUnsent {

@@ -10,9 +10,9 @@ import (
 	"routemaster/internal/queue"
 )
 
-// once has a job that is tried once not be sent again after Redis has forgotten something, as a
-// failover does with what replicas do not know. That it was taken they confirm before it is sent.
-// That it has ended may be forgotten: then the worker that has sent it has it again, and knows.
+// once prevents a second POST of a job that is tried once after Redis has lost writes, as in a
+// failover with replicas that lag. The replicas confirm that the job was taken before it is sent.
+// That it has ended may be lost: then the worker that sent it gets it again, and remembers.
 type once struct {
 	confirm func(ctx context.Context, name TypeName, id ID, worker bus.WorkerID) error
 	now     func() time.Time
@@ -81,7 +81,7 @@ func (o *once) requireConfirmed(ctx context.Context, task *queue.Task, run *Run)
 	case err == nil:
 		delete(o.until, partition)
 		return 0
-	case errors.Is(err, ErrNotInProgress): // another has it, or nobody; the replicas are there
+	case errors.Is(err, ErrNotInProgress): // another worker has it, or none; the replicas are there
 		delete(o.until, partition)
 	default:
 		o.until[partition] = o.now().Add(confirmPause)
@@ -89,8 +89,8 @@ func (o *once) requireConfirmed(ctx context.Context, task *queue.Task, run *Run)
 	return confirmPause
 }
 
-// askAfter is how long the replicas of a partition are not asked, not above 0 for who is to ask
-// now. If they have not confirmed the last, that is one thread.
+// askAfter returns how long not to ask the replicas of a partition; if it is not above 0, the
+// caller asks now. After an unconfirmed job only one thread at a time may ask.
 func (o *once) askAfter(partition string) (wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

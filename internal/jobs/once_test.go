@@ -45,8 +45,8 @@ func TestWhatIsTriedOnceIsSentOnceItIsConfirmed(t *testing.T) {
 	})
 }
 
-// TestAJobWhoseEndIsForgotten has Redis forget what its service answered to a job that is tried
-// once, as a failover does: its worker has it again.
+// TestAJobWhoseEndIsForgotten makes Redis forget the answer to a job that is tried once, as a
+// failover does: its worker gets it again.
 func TestAJobWhoseEndIsForgotten(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		service := newService(t, with(http.StatusAccepted, ""))

@@ -19,8 +19,8 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// TestHousekeepingOfPartitions has each partition keep house by itself, also while one is held, and
-// what is counted be of all that can be read.
+// TestHousekeepingOfPartitions: each partition does its own housekeeping, also while one is held,
+// and counts cover all partitions that can be read.
 func TestHousekeepingOfPartitions(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -95,7 +95,7 @@ func TestHousekeepingOfPartitions(t *testing.T) {
 		assert.Len(t, found, 3)
 		put(names[0])
 		put(names[2])
-		// To make room, each partition drops what it has itself.
+		// To make room, each partition drops archived jobs of its own.
 		_, err = all.Of(names[2]).Cancel(ctx, names[2], newest(ctx, t, all.Of(names[2])), now)
 		require.NoError(t, err)
 		for number, archive := range archives {

@@ -11,18 +11,18 @@ import (
 // for Close.
 type PullWaiter struct{ *rdb.StreamWaiter }
 
-// NewPullWaiter prepares to wait. Nothing is said of a limit that was raised and of the like: who
-// waits looks again once in a while. No wait takes longer than longest.
+// NewPullWaiter prepares to wait. Some changes, such as a raised limit, are not announced: callers
+// look again once in a while. No wait takes longer than longest.
 func (s *Store) NewPullWaiter(longest time.Duration) PullWaiter {
 	return PullWaiter{s.redis.NewStreamWaiter(s.keys.JobPulls(), longest)}
 }
 
-// maxNotices is how many notices are kept, as in announce of lua/lib/types.lua: who reads as many
-// may have missed others.
+// maxNotices is how many notices are kept, as in announce of lua/lib/types.lua: a caller that reads
+// as many may have missed others.
 const maxNotices = 100
 
-// Wait returns the types of which there may be something to fetch, some more than once, as soon as
-// there are any, at the latest after a time. It returns none if all types may be meant.
+// Wait waits for types with jobs to fetch, at most a time, and returns them, some more than once.
+// It returns none if any type may have jobs.
 func (w PullWaiter) Wait(ctx context.Context, longest time.Duration) ([]TypeName, error) {
 	notices, err := w.StreamWaiter.Wait(ctx, longest)
 	if err != nil || len(notices) >= maxNotices {

@@ -119,7 +119,8 @@ func TestAJobIsNotTriedAgainOnceItIsRemoved(t *testing.T) {
 	})
 }
 
-// TestARemovedJobOfATypeThatWasChanged goes by what the job was to be, and what the type is.
+// TestARemovedJobOfATypeThatWasChanged covers the strategy at the job's time and the type's current
+// one.
 func TestARemovedJobOfATypeThatWasChanged(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -154,8 +155,8 @@ func TestARemovedJobOfATypeThatWasChanged(t *testing.T) {
 	})
 }
 
-// TestAReplayIsNotMadeAgainOnceItsCopyIsRemoved has a replay be sent again, while what it is of is
-// still there. Another replay is made all the same.
+// TestAReplayIsNotMadeAgainOnceItsCopyIsRemoved sends a replay again while the original is still
+// there. Another replay is made all the same.
 func TestAReplayIsNotMadeAgainOnceItsCopyIsRemoved(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -24,9 +24,9 @@ func refuse(id, pointer, format string, args ...any) error {
 	return &bus.Invalid{ID: id, Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Validate checks what clients set of a type, but for its URL: see [Type.ValidateURL]. The error is
-// a [bus.Invalid] with an id, and points at the first wrong field, in the order in which existing
-// clients expect it. What is zero and must not be counts as missing.
+// Validate checks the fields that clients set of a type, except its URL: see [Type.ValidateURL].
+// The error is a [bus.Invalid] with an id, and points at the first wrong field, in the order in
+// which existing clients expect it. Fields that are zero and must not be count as missing.
 func (t *Type) Validate() error {
 	for _, check := range []func() error{
 		t.Name.Validate, t.validateStrategy, t.validateLimits, t.validateTimes, t.validateSchedule, t.validateClients,
@@ -38,11 +38,11 @@ func (t *Type) Validate() error {
 	return nil
 }
 
-// typeNames are the names that types may have, but for those that begin as a job's id does or that
-// a path cannot have. The service that this one replaces had no rule.
+// typeNames matches the names that types may have, except for names that begin like a job's id or
+// that a path cannot contain. The service that this one replaces had no rule.
 var typeNames = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,255}$`)
 
-// Validate checks the name of a type that is to be made. The error is as that of [Type.Validate].
+// Validate checks the name of a type that is to be made. It fails as [Type.Validate] does.
 func (n TypeName) Validate() error {
 	const rule = "1 to 255 characters of A-Z, a-z, 0-9, dot, underscore, colon and hyphen"
 	switch {
@@ -152,8 +152,8 @@ func (t *Type) validateClients() (err error) {
 }
 
 // ValidateURL checks where the jobs of a type go: its host must not be denied and, without a URL,
-// the operator must have said where such jobs go (downstream), unless services fetch them. The
-// error is as that of [Type.Validate].
+// the operator must have configured a downstream, unless services fetch the jobs. It fails as
+// [Type.Validate] does.
 func (t *Type) ValidateURL(deny bus.DenyList, downstream bool) error {
 	const pointer = "/url"
 	switch {

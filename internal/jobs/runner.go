@@ -22,13 +22,13 @@ const DownstreamUser = "jobs"
 
 // RunnerConfig says how to run jobs.
 type RunnerConfig struct {
-	// Client sends the jobs of types that have a URL of their own, Downstream those of the others.
+	// Client sends the jobs of types that have a URL of their own, Downstream all other jobs.
 	Client, Downstream *outbound.Client
 	// DownstreamURL is the operator's URL, without a slash at its end; empty if there is none.
 	DownstreamURL string
 	// Password is sent below DownstreamURL, and nowhere else: a client chooses the URL of a type, and
-	// would learn the password that opens the services of all others. Such a URL has a secret in its
-	// path if its service is to know who calls.
+	// would learn the password that opens the services of all others. A service at such a URL can
+	// authenticate the bus by a secret in the URL's path.
 	Password string
 	// Confirm, if given, has replicas confirm that a worker has taken a job, which they must before a
 	// job is sent that is tried once at most: see [Store.Confirm].
@@ -103,8 +103,8 @@ func (r *Runner) post(ctx context.Context, run *Run) outbound.Attempt {
 	return r.config.Downstream.Send(ctx, request)
 }
 
-// bodyOf is what a service gets: the data as it was enqueued, how many attempts are left and the
-// attempt, which its report has to name, and which is the same number.
+// bodyOf returns the body for a service: the data as it was enqueued, how many attempts are left,
+// and the attempt, which its report has to name and which is the same number.
 func bodyOf(run *Run) []byte {
 	var b bytes.Buffer
 	b.Grow(len(run.Data) + 100)

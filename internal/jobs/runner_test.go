@@ -76,7 +76,7 @@ func TestAServiceThatIsNotReadyCostsNoAttempt(t *testing.T) {
 
 func TestAServiceThatCannotBeReached(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		s := newServedShop(t, server, "http://127.0.0.1:1") // nobody listens there
+		s := newServedShop(t, server, "http://127.0.0.1:1") // no service listens there
 		id, once := s.put("invoice"), s.put("payment", jobstest.AtMostOnce)
 		require.Equal(t, 2, s.run(0))
 		s.requireJob(once, jobs.Failed, 0, "the service did not answer: refused")
@@ -250,7 +250,7 @@ func TestAStopLosesNothing(t *testing.T) {
 	})
 }
 
-// TestAJobIsTracedToItsService has a job be part of the trace of the request that enqueued it.
+// TestAJobIsTracedToItsService: a job is part of the trace of the request that enqueued it.
 func TestAJobIsTracedToItsService(t *testing.T) {
 	exported := make(chan struct{}, 10)
 	collector := newService(t, func(http.ResponseWriter, *http.Request) { exported <- struct{}{} })

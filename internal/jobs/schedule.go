@@ -21,7 +21,7 @@ import (
 // every hour of the day does not: its times are evenly spaced, so both hours of the same name
 // count, and the hour that is left out does not.
 type Timetable struct {
-	// times are those of a clock that is never changed: UTC stands for the clock on the wall.
+	// times are computed on a clock that never changes: UTC stands for the clock on the wall.
 	times     *cron.SpecSchedule
 	zone      *time.Location
 	everyHour bool
@@ -44,7 +44,7 @@ func (s Timetable) Next(after time.Time) time.Time {
 	p := s.period(after)
 	wall := after.UTC().Add(p.offset)
 	if earliest := p.first.Add(-cronStep); earliest.After(wall) {
-		wall = earliest // what was repeated since the clocks were changed does not count
+		wall = earliest // hours that were repeated by a change of the clocks do not count
 	}
 	for {
 		wall = s.times.Next(wall)

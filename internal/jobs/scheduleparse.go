@@ -10,7 +10,7 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// cronFields are those of an expression, and the values that they may have.
+// cronFields are the fields of an expression, and their values.
 var cronFields = [...]struct{ name, values string }{
 	{"minute", "0-59"},
 	{"hour", "0-23"},
@@ -26,7 +26,7 @@ const maxExpression = 256
 // February, around a year such as 2100.
 var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(8)
 
-// cronField is what one field may look like. The parser, which also checks the values, allows more.
+// cronField matches the form of one field. The parser, which also checks the values, allows more.
 var cronField = regexp.MustCompile(`^` + cronItem + `(,` + cronItem + `)*$`)
 
 const cronItem = `(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?`
@@ -37,8 +37,8 @@ const starBit = 1 << 63
 // allHours are the bits of the hours of a day.
 const allHours = 1<<24 - 1
 
-// ParseSchedule reads a cron expression of five fields, whose times are those of a zone of the IANA
-// database, or of UTC if there is none. The error says what to change.
+// ParseSchedule reads a cron expression of five fields, whose times are in a zone of the IANA
+// database, or in UTC if none is given. The error says how to correct the expression.
 func ParseSchedule(expression, timezone string) (Timetable, error) {
 	zone, err := loadZone(timezone)
 	if err != nil {

@@ -44,7 +44,7 @@ func NewScheduler(store *Store, log *slog.Logger, now func() time.Time) *Schedul
 // next tick does the rest. A clock that is set back or forward neither repeats a time nor, if by
 // less than two minutes, leaves one out.
 func (s *Scheduler) Tick(ctx context.Context) error {
-	now := s.now().Round(0) // what the clock shows, which may be set
+	now := s.now().Round(0) // the wall clock, which may be set
 	look := lookOf(now)
 	if look.Equal(s.look) {
 		return nil

@@ -32,7 +32,7 @@ type post struct {
 	header                     http.Header
 }
 
-// service is a service that notes what it gets.
+// service is a service that records its requests.
 type service struct {
 	url string
 
@@ -55,7 +55,7 @@ func hang(_ http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler) // to return would answer 200, which may be read all the same
 }
 
-// newHTTPS is newService, with a certificate that nobody has to trust.
+// newHTTPS is newService, with a self-signed certificate.
 func newHTTPS(t *testing.T, answer http.HandlerFunc) *service {
 	s := &service{answer: answer}
 	server := httptest.NewUnstartedServer(s)
@@ -142,7 +142,7 @@ func (s *servedShop) put(name jobs.TypeName, changes ...func(*jobs.Type)) jobs.I
 
 func at(url string) func(*jobs.Type) { return func(t *jobs.Type) { t.URL = url } }
 
-// run has a worker take what is due after a while, and run it. It returns how many jobs that were.
+// run runs all jobs that are due after a while, and returns how many it ran.
 func (s *servedShop) run(after time.Duration) (ran int) {
 	s.T.Helper()
 	s.Pass(after)
@@ -176,7 +176,7 @@ func (s *servedShop) report(name jobs.TypeName, id jobs.ID, attempt int, now tim
 	assert.NoError(s.T, err)
 }
 
-// page is what is counted.
+// page returns the metrics page.
 func (s *servedShop) page() string {
 	s.T.Helper()
 	w := httptest.NewRecorder()
@@ -184,7 +184,7 @@ func (s *servedShop) page() string {
 	return w.Body.String()
 }
 
-// work starts a worker with so many threads, of which the clock is the real one.
+// work starts a worker with so many threads, on the real clock.
 func (s *servedShop) work(threads int) (stop func()) {
 	s.T.Helper()
 	r := s.runner(time.Now)

@@ -39,7 +39,7 @@ func (s *shop) succeed(id jobs.ID) {
 	require.NoError(s.T, s.report("ship", id, 3, jobs.Succeeded))
 }
 
-// purge removes what has been archived for an hour.
+// purge removes jobs that have been archived for an hour.
 func (s *shop) purge() {
 	s.T.Helper()
 	s.Now = s.Now.Add(time.Hour + time.Minute)
@@ -68,7 +68,7 @@ func TestReplaysShareTheDataOfTheirJob(t *testing.T) {
 		s.purge()
 		assert.EqualValues(t, 3, s.sharing(string(first)), "two have gone, the first among them")
 		assert.Equal(t, []string{string(first)}, s.data())
-		// Another job of the same id must not change what they share.
+		// Another job of the same id must not change the shared data.
 		_, err := s.Enqueue(ctx, "ship", []jobs.NewJob{{ID: first, Data: []byte("7")}}, "", s.Now)
 		require.NoError(t, err)
 		assert.Equal(t, "7", string(s.Show(first).Data))

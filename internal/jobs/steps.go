@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// jobFields are those of a job's record that show_job of lua/lib/steps.lua reads.
+// jobFields are the fields of a job's record that show_job of lua/lib/steps.lua reads.
 type jobFields struct {
 	Type, Status, Attempts, Sequence, RunAfter, ExpiresAt, CreatedAt, UpdatedAt, Deadline, ArchivedAt, Reason, Data, Started any
 }
@@ -64,11 +64,11 @@ func readJobs(shown []any) []Job {
 	return list
 }
 
-// Enqueue adds jobs to a type, all or none, in one round trip, and returns them. One that is
-// queued or in progress already is returned as it is, whatever else is asked for, unless the data
-// of all these is larger than the data of the list by more than [MaxPageBytes]. Traceparent, if
-// given, is that of the request. It fails with [ErrUnknownType], a [BulkError], an
-// [account.FullError] or [bus.ErrUnavailable].
+// Enqueue adds jobs to a type, all or none, in one round trip, and returns them. A job that is
+// queued or in progress already is returned as it is, whatever its new fields, unless the data of
+// all these is larger than the data of the list by more than [MaxPageBytes]. Traceparent, if given,
+// is the request's. It fails with [ErrUnknownType], a [BulkError], an [account.FullError] or
+// [bus.ErrUnavailable].
 func (s *Store) Enqueue(
 	ctx context.Context, name TypeName, list []NewJob, traceparent string, now time.Time,
 ) ([]Job, error) {
@@ -144,11 +144,11 @@ func (a reportArgs) list() []any {
 	return []any{a.ID, a.TypeName, a.Attempt, a.Status, a.Final, a.Now, a.Chance, a.Client, a.Message}
 }
 
-// Report takes what a service says about an attempt. To say it again changes nothing. A success is
-// taken also if the deadline has ended the attempt, or its worker has died, as long as no other
-// attempt has begun. It returns the job's status, empty for a report that changed nothing. It fails
-// with [ErrUnknownJob], [ErrStaleAttempt], [ErrReported], [ErrCancelled],
-// [ErrArchived] (it expired) or [bus.ErrUnavailable].
+// Report applies a service's report on an attempt. Repeating it changes nothing. A success counts
+// even if the deadline has ended the attempt, or its worker has died, as long as no other attempt
+// has begun. Report returns the job's status, empty if it changed nothing. It fails with
+// [ErrUnknownJob], [ErrStaleAttempt], [ErrReported], [ErrCancelled], [ErrArchived] (it expired) or
+// [bus.ErrUnavailable].
 func (s *Store) Report(
 	ctx context.Context, name TypeName, id ID, r Report, now time.Time,
 ) (Status, error) {

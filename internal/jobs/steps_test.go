@@ -61,7 +61,7 @@ func monitor(t *testing.T, server *rdbtest.Server) (longest func() (commands int
 	}
 }
 
-// TestNoStepIsLong has many types and jobs, of which no step may look at more than a part.
+// TestNoStepIsLong makes many types and jobs; no step may look at more than a part of them.
 func TestNoStepIsLong(t *testing.T) {
 	rdbtest.OneGoroutine(t)
 	t.Parallel()
@@ -113,8 +113,8 @@ func TestNoStepIsLong(t *testing.T) {
 	}
 }
 
-// TestNoStepOfADeletionIsLong has the purge come to types that are being deleted, of which some
-// jobs have not ended and others were kept long enough: it does both, in steps of a bounded length.
+// TestNoStepOfADeletionIsLong purges types that are being deleted and have both unended jobs and
+// archived jobs past their retention: the purge handles both, in steps of a bounded length.
 func TestNoStepOfADeletionIsLong(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)
@@ -143,7 +143,7 @@ func TestNoStepOfADeletionIsLong(t *testing.T) {
 	assert.Empty(t, names, "nothing is left")
 }
 
-// TestAPageOfLargeJobsIsShort, and so are those who fetch them.
+// TestAPageOfLargeJobsIsShort: so are replies to services that fetch them.
 func TestAPageOfLargeJobsIsShort(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

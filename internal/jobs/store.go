@@ -16,10 +16,10 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
-// What the account of a type's owner is charged, in bytes of Redis: for a job besides its data, and
-// for a type besides the data of its schedule. Data that jobs share is charged once. A queued job
-// is in four keys besides its own, an archived one takes a little less; a test compares these with
-// what Redis says. A removed job that was to be tried once is charged for a day, for its key.
+// Charges to the account of a type's owner, in bytes of Redis: for a job without its data, and for
+// a type without the data of its schedule. Data that jobs share is charged once. A queued job is in
+// four keys besides its own, an archived one takes a little less; a test compares these with
+// Redis's own figures. A removed job that was to be tried once is charged for a day, for its key.
 const (
 	JobBytes     = 900
 	TypeBytes    = 600
@@ -30,10 +30,10 @@ const (
 var library = append(slices.Clone(account.Library),
 	fmt.Sprintf("local JOB_BYTES, TYPE_BYTES, REMOVED_BYTES = %d, %d, %d\n", JobBytes, TypeBytes, RemovedBytes), lua("lib/keys", "lib/types", "lib/steps"))
 
-// kindLibrary is that of the kind of entries.
+// kindLibrary is the library of the kind of entries.
 var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header documents its arguments, result and keys.
 var (
 	scriptTypePut         = newScript("type_put")
 	scriptTypeDelete      = newScript("type_delete")
@@ -62,10 +62,10 @@ func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
 // Store is the jobs of one partition, in Redis: types, jobs and their archive, and every step that
 // changes them, each one script. It is safe for concurrent use.
 //
-// A job's entry stands in the queue `jobs`; at most as many jobs of a type as it says are in
-// progress, by a wide lane of that queue. A job is what its record says, wherever its entry is. So
-// a step that ends or moves a job need not find an entry that has just come up: what takes it next
-// goes by the record.
+// A job's entry is in the queue `jobs`; a wide lane of that queue bounds how many jobs of a type
+// are in progress. The record of a job holds its state, wherever its entry is. So a step that ends
+// or moves a job need not find an entry that has just come up: the worker that takes the entry next
+// reads the record.
 type Store struct {
 	redis *rdb.Partition
 	// group runs what clients do with single jobs, many of them at once.
@@ -74,7 +74,7 @@ type Store struct {
 	queue *queue.Queue
 	// archives are for [Store.DropArchived].
 	archives *archives
-	// client is who asks, empty for root and for the bus itself: see [Store.For].
+	// client is the caller, empty for root and for the bus itself: see [Store.For].
 	client bus.ClientName
 }
 
@@ -83,17 +83,17 @@ func NewStore(p *rdb.Partition) *Store {
 	return &Store{redis: p, group: p.NewGroup(), keys: layout.Keys{Namespace: p.Namespace()}, queue: queue.New(p, kind{}), archives: new(archives)}
 }
 
-// For returns the store for what a client asks for; the empty name is root's. What enqueues,
-// fetches, reports, extends, cancels or replays jobs of a type that is for other clients then
-// fails with [ErrNotClient], and changes nothing.
+// For returns the store for requests of a client; the empty name is root's. Enqueuing, fetching,
+// reporting, extending, cancelling or replaying jobs of a type that is for other clients fails with
+// [ErrNotClient], and changes nothing.
 func (s *Store) For(client bus.ClientName) *Store {
 	own := *s
 	own.client = client
 	return &own
 }
 
-// Queue is the queue of the jobs' entries, [bus.QueueJobs]. A task of one has a [*Run] as its
-// payload, and an [Outcome] as the detail of its result; what it discards is an [Ended].
+// Queue is the queue of the jobs' entries, [bus.QueueJobs]. The payload of a task is a [*Run], the
+// detail of its result an [Outcome], and a discarded entry an [Ended].
 func (s *Store) Queue() *queue.Queue { return s.queue }
 
 // refusals are the scripts' words for why they changed nothing.
@@ -119,8 +119,8 @@ var refusals = map[string]error{
 	"changed":         errChanged,
 }
 
-// replied returns what a script did, or why it changed nothing, which then is the error, with what
-// it said besides.
+// replied returns the results of a script. If the script changed nothing, it returns the reason as
+// the error, with any further values.
 func replied(what string, c rdb.Change) (rest []any, err error) {
 	if full := account.Refusal(c); full != nil {
 		return nil, full

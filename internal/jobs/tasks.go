@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// SpareTask is what a worker does at an interval, for the first time at once.
+// SpareTask is a task that a worker runs at an interval, for the first time at once.
 type SpareTask struct {
 	Interval time.Duration
 	Work     func(context.Context) error

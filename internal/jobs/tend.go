@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What one step cancels and removes at most, so that it does not keep Redis from serving others,
-// and how many types one round trip looks after.
+// Limits of how many jobs one step cancels and removes, so that it does not keep Redis from serving
+// others, and of how many types one round trip looks after.
 const (
 	removedPerStep = 100
 	typesPerTrip   = 20
@@ -55,7 +55,7 @@ func (s *Store) Purge(ctx context.Context, now time.Time, goesOn func() bool) (r
 	return removed, err
 }
 
-// tend takes a step for each of some types. It returns those that need another.
+// tend takes a step for each of some types. It returns the types that need another.
 func (s *Store) tend(ctx context.Context, names []string, now time.Time) (more []string, removed int, err error) {
 	var calls []rdb.Call
 	for _, name := range names {
@@ -77,10 +77,9 @@ func (s *Store) tend(ctx context.Context, names []string, now time.Time) (more [
 	return more, removed, err
 }
 
-// archives are the lists of archived jobs, those whose oldest is the oldest first, as they were
-// read a moment ago: while Redis is nearly full the oldest are dropped again and again, and to
-// look at the lists of all types each time would cost more than that. It is safe for concurrent
-// use.
+// archives are the lists of archived jobs, the one with the oldest head first, as they were read a
+// moment ago: while Redis is nearly full the oldest jobs are dropped again and again, and reading
+// the lists of all types each time would cost more than the drop. It is safe for concurrent use.
 type archives struct {
 	sync.Mutex
 	heads []archiveHead

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-// tendedShop is the jobs of a test, and what was logged.
+// tendedShop is the jobs of a test, and the log.
 type tendedShop struct {
 	*jobstest.Shop
 	logged rdbtest.Buffer
@@ -42,7 +42,7 @@ func (s *tendedShop) scheduler() *jobs.Scheduler {
 	return jobs.NewScheduler(s.Store, s.log(), func() time.Time { return s.Now })
 }
 
-// metrics are a recorder, and the page that shows what it counts.
+// metrics returns a recorder, and the metrics page of its registry.
 func (s *tendedShop) metrics(server *rdbtest.Server) (recorder *telemetry.Recorder, page func() string) {
 	registry := telemetry.NewRegistry()
 	recorder = telemetry.NewRecorder(registry, store.New(server.Open(s.T).Partition(""), store.Options{}), s.log())
@@ -59,8 +59,7 @@ func scheduled(expression string) func(*jobs.Type) {
 	}
 }
 
-// enqueued are the times for which a type's schedule has enqueued a job, of those that are asked
-// for.
+// enqueued returns the given times for which a type's schedule has enqueued a job.
 func (s *tendedShop) enqueued(name jobs.TypeName, among ...string) string {
 	s.T.Helper()
 	var times []string

@@ -26,7 +26,7 @@ const (
 	AtMostOnce Strategy = "at_most_once"
 )
 
-// Bounds of a type's fields, and what they are unless they are given.
+// Limits and defaults of a type's fields.
 const (
 	MaxAttempts      = 32767
 	MaxConcurrency   = 32767
@@ -108,10 +108,10 @@ func CompareTypes(a, b Type) int {
 
 // Counts are how many jobs of a type there are that have not ended, and what keeps them.
 type Counts struct {
-	// Queued is all that wait, Waiting those of them that are due and held back by the limit or a
+	// Queued counts all waiting jobs, Waiting the ones that are due and held back by the limit or a
 	// pause.
 	Queued, Waiting int64
-	// InProgress is those that their service has, or is about to be given.
+	// InProgress counts jobs that their service has, or is about to be given.
 	InProgress int64
 	// Oldest is when the oldest job was enqueued that is due and not in progress; zero if there is
 	// none.

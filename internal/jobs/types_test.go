@@ -47,7 +47,7 @@ func TestTypes(t *testing.T) {
 		require.ErrorIs(t, err, jobs.ErrUnknownType)
 		tries := 0
 		changed, err := s.ChangeType(ctx, "ship", func(c *jobs.Type) error {
-			if tries++; tries == 1 { // somebody else changes it meanwhile
+			if tries++; tries == 1 { // another request changes it meanwhile
 				_, err := s.ChangeType(ctx, "ship", func(c *jobs.Type) error { c.Attempts = 9; return nil })
 				require.NoError(t, err)
 			}

@@ -14,7 +14,7 @@ import (
 // pull stands in the place of a URL where services fetch the jobs.
 const pull = "pull"
 
-// errChanged means that somebody else has changed a type since it was read.
+// errChanged means that a type has changed since it was read.
 var errChanged = errors.New("the job type was changed meanwhile")
 
 // fieldsOf are the fields of a type's hash that clients set.
@@ -132,10 +132,10 @@ func orUnknownType(err error) error {
 // maxChanges is how often a change is tried while others change the same type.
 const maxChanges = 10
 
-// ChangeType has a function change a type; its error is returned, and then nothing is changed. It
-// is called again if somebody else has changed the type meanwhile. From then on, the change holds
-// on all workers. It fails with [ErrUnknownType], an [account.FullError] (the data of its
-// schedule has grown) or [bus.ErrUnavailable].
+// ChangeType changes a type by a function; if that fails, ChangeType returns its error and changes
+// nothing. The function is called again if the type was changed meanwhile. From then on, the change
+// holds on all workers. ChangeType fails with [ErrUnknownType], an [account.FullError] (the data of
+// its schedule has grown) or [bus.ErrUnavailable].
 func (s *Store) ChangeType(ctx context.Context, name TypeName, change func(*Type) error) (t Type, err error) {
 	for range maxChanges {
 		hash, err := s.redis.HGetAll(ctx, s.keys.JobType(string(name))).Result()
@@ -186,8 +186,8 @@ func (s *Store) Type(ctx context.Context, name TypeName) (Type, error) {
 	return t, nil
 }
 
-// Admit fails with [ErrNotClient] if a type is for other clients than that of the store, or
-// with [bus.ErrUnavailable]. It says nothing of a type that is not there.
+// Admit fails with [ErrNotClient] if a type is not for the store's client, or with
+// [bus.ErrUnavailable]. It returns nil for an unknown type.
 func (s *Store) Admit(ctx context.Context, name TypeName) error {
 	clients, err := s.redis.HGet(ctx, s.keys.JobType(string(name)), "clients").Result()
 	switch {
@@ -211,7 +211,7 @@ func (s *Store) Types(ctx context.Context) ([]Type, error) {
 	return types, err
 }
 
-// TypeNames returns the names of all types, those included that are being deleted, in order. It
+// TypeNames returns the names of all types in order, including types that are being deleted. It
 // fails with [bus.ErrUnavailable].
 func (s *Store) TypeNames(ctx context.Context) ([]string, error) {
 	names, err := s.redis.SMembers(ctx, s.keys.JobTypes()).Result()
@@ -219,7 +219,7 @@ func (s *Store) TypeNames(ctx context.Context) ([]string, error) {
 	return names, rdb.Wrap("list job types", err)
 }
 
-// CountTypes returns how many types there are, and how many of them are a client's, those included
+// CountTypes returns how many types there are, and how many of them are a client's, including types
 // that are being deleted. It fails with [bus.ErrUnavailable].
 func (s *Store) CountTypes(ctx context.Context, owner bus.ClientName) (all, owned int, err error) {
 	var ofBus, ofOwner rdb.Reply[int64]
@@ -239,8 +239,8 @@ var listedFields = []string{
 // typesPerRead is how many types one round trip reads.
 const typesPerRead = 500
 
-// readTypes returns those of some types that are there and are not being deleted, without the data
-// of their schedules.
+// readTypes reads types by name, without the data of their schedules. It skips types that do not
+// exist or are being deleted.
 func (s *Store) readTypes(ctx context.Context, names ...string) (types []Type, err error) {
 	for some := range slices.Chunk(names, typesPerRead) {
 		hashes := make([]rdb.Reply[[]any], len(some))

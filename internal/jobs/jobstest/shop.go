@@ -21,7 +21,7 @@ type Shop struct {
 	All  *jobs.Bus
 	T    testing.TB
 	Keys layout.Keys
-	// Now is what the clock shows.
+	// Now is the current time of the shop.
 	Now time.Time
 }
 
@@ -62,7 +62,7 @@ func (s *Shop) Put(name jobs.TypeName, changes ...func(*jobs.NewJob)) jobs.ID {
 	return job.ID
 }
 
-// Pass moves the clock on, and has the scheduler make instant what is due.
+// Pass advances the clock, and makes due jobs instant.
 func (s *Shop) Pass(d time.Duration) {
 	s.T.Helper()
 	s.Now = s.Now.Add(d)

@@ -15,7 +15,7 @@
 --          at_most_once
 local CLOCKS = 60000000 -- µs, by which the clocks of clients may differ from ours
 
--- Whether a job has expired before it may be taken first.
+-- Whether a job expires before it may be taken for the first time.
 local function never_runs(run_after, expires_at, now)
   local expires = tonumber(expires_at)
   return expires > 0 and (expires < now - CLOCKS or expires <= tonumber(run_after))

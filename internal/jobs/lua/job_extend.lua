@@ -10,7 +10,8 @@ if job.status ~= 'in-progress' then return { 0, 'not in progress' } end
 if tonumber(ARGV[4]) ~= job.attempts then return { 0, 'stale' } end
 allow_when_full()
 redis.call('HSET', job_key(job.id), 'deadline', ARGV[5], 'updated_at', ARGV[6])
--- One that has come up already is put off by who takes it; one that a worker has, by that.
+-- The worker that takes the entry next puts off one that has come up already; the worker that has a
+-- job puts off its own.
 if job.worker == '' then
   redis.call('ZADD', scheduled_key(QUEUE), 'XX', due(tonumber(ARGV[5])), job.entry)
 end

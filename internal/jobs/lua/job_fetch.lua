@@ -15,12 +15,12 @@ if not type.pull then return { 0, 'not pull' } end
 allow_when_full()
 local jobs, expired, bytes = {}, 0, 0
 local deadline, most = now + type.timeout * 1000, tonumber(ARGV[3])
--- Those that have expired are looked at besides.
+-- Expired ones are looked at in addition.
 for _, entry in ipairs(in_turn_of(type.lane, type.max, most + MAX_EXPIRED)) do
   if #jobs == most or bytes >= MAX_BYTES then break end
   local _, id = unpack_job(entry)
   local ok, job = pcall(read_job, id)
-  -- One that has just come up is put off by who takes it, and is fetched then.
+  -- The worker that takes the entry puts off one that has just come up; it is fetched then.
   if ok and job and redis.call('ZSCORE', scheduled_key(QUEUE), entry) then
     if job.expires_at > 0 and job.expires_at <= now then
       archive(type, job, 'expired', job.attempts, now)

@@ -26,7 +26,7 @@ if is_last_now then
 else
   local stale = not late or job.status == 'in-progress'
   if stale and (not job.open or attempt ~= job.attempts) then return { 0, 'stale' } end
-  -- What it asks for is done already: the retry waits.
+  -- The reported failure has taken effect already: the retry waits.
   if late and job.open and status == 'failed' and not final then return { 0, 'stale' } end
 end
 

@@ -10,7 +10,7 @@ local function counts_of(name)
   if not type then error('no such type') end
   local in_progress = in_flight_of(type.lane)
   local turns = math.max(type.max, in_progress)
-  if type.pull then turns = in_progress end -- who fetches decides when
+  if type.pull then turns = in_progress end -- the fetching service decides when
   local standing = redis.call('ZCARD', type.lane)
   local first = redis.call('ZRANGEBYSCORE', type.lane, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   local oldest = tonumber(first[2])

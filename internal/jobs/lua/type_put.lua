@@ -1,9 +1,9 @@
 -- Makes or changes a job type.
 --
 -- ARGV     namespace; typeArgs of typesteps.go; then fields and values
--- Returns  {1}; {0, 'exists'}, {0, 'too many'}, {0, 'client has many'}, {0, 'changed'} by somebody
---          else, {0, 'unknown'}, {0, 'account full', ...}: its owner's account
--- Keeps    a type in the set of types and in its owner's, one with a schedule in that of schedules
+-- Returns  {1}; {0, 'exists'}, {0, 'too many'}, {0, 'client has many'}, {0, 'changed'} by another
+--          call, {0, 'unknown'}, {0, 'account full', ...}: its owner's account
+-- Keeps    a type in the set of types and in its owner's, and its schedule in the set of schedules
 local name, revision, max_types, now, schedule, owner, max_owned = unpack(ARGV, 2, 8)
 local FIELDS = 9
 now = tonumber(now)

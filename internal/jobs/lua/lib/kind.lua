@@ -1,5 +1,5 @@
--- What the queue's scripts call for jobs: see KINDS in the queue's lib/jobs.lua. The settings are
--- {a number from 0 to below 1, by chance}.
+-- The functions that the queue's scripts call for jobs: see KINDS in the queue's lib/jobs.lua. The
+-- settings are {a random number from 0 to below 1}.
 
 -- µs: a service that asked for time gets one job in this time, until it takes one.
 local PROBE = 500000
@@ -54,7 +54,8 @@ local function payload_of(job, type)
   }
 end
 
--- Notes of an attempt what the worker that made it says: see the result of complete.
+-- Notes the result of an attempt, as reported by the worker that made it: see the result of
+-- complete.
 local function note_try(job, outcome, result)
   job.try = {
     outcome = outcome, error = result[2], status = result[5], excerpt = result[6],
@@ -75,7 +76,7 @@ local function take_again(entry, type, job, now)
   if job.worker ~= '' then
     if job.worker ~= entry.worker
       and redis.call('LINDEX', pending_key(entry.queue, job.worker), '-1') == entry.job then
-      redis.call('RPOP', pending_key(entry.queue, entry.worker)) -- what a step has left in the list
+      redis.call('RPOP', pending_key(entry.queue, entry.worker)) -- left by a step
       return nil
     end
     if job.once then

@@ -1,6 +1,6 @@
--- A job's record, and what becomes of a job. Every function that ends or moves a job works wherever
--- its entry is: scheduled, instant, or pending at a worker. What is instant stays there: taking it
--- goes by the record.
+-- A job's record, and the steps that change it. Every function that ends or moves a job works
+-- wherever its entry is: scheduled, instant, or pending at a worker. An instant entry stays there:
+-- the worker that takes it reads the record.
 
 -- The record of a job, nil if there is none.
 local function read_job(id)
@@ -32,9 +32,9 @@ local function wait_until(expires_at, now)
   return exact(time)
 end
 
--- The score of an entry that comes up at a time (µs), behind those that come up in the same ms: so
--- jobs that are enqueued for the same time come in order. See ahead_of for the steps. `last` has
--- the highest score by ms, as far as the step has read or given it.
+-- The score of an entry that comes up at a time (µs), behind all others of the same ms: so jobs
+-- that are enqueued for the same time come in order. See ahead_of for the steps. `last` has the
+-- highest score by ms, as far as the step has read or given it.
 local function score_behind(time, last)
   local ms = math.ceil(time / 1000)
   if not last[ms] then
@@ -55,8 +55,8 @@ local function in_chunks(command, key, arguments)
   end
 end
 
--- Stores the data of jobs. The key of a job's data may be taken: by that of an earlier job of the
--- id, which copies of that still share. Then the job's is under another id.
+-- Stores the data of jobs. An earlier job of the same id may still hold the key, because copies
+-- share its data. Then the new job's data goes under another id.
 local function put_data(jobs)
   local count = CHUNK / 2
   for first = 1, #jobs, count do
@@ -151,8 +151,8 @@ local function remove_data_at(data_id)
   return tonumber(bytes) or 0
 end
 
--- Removes the data of a job that is removed, unless others share it. Returns how many bytes it has,
--- with what is noted of the job's attempts, and whether the job was to be tried once.
+-- Removes the data of a job that is removed, unless others share it. Returns the bytes of the data
+-- and of the notes on its attempts, and whether the job was to be tried once.
 local function remove_data(id)
   local found = redis.pcall('HMGET', job_key(id), 'data', 'noted', 'once')
   if found.err then return remove_data_at(id), false end
@@ -188,9 +188,9 @@ local MAX_TRY_ERROR = 1024 -- bytes of an error among these
 -- A text without the characters that separate attempts, and their fields.
 local function field_of(text) return (string.gsub(text or '', '[\29\30]', ' ')) end
 
--- What is kept of the attempts of a job, the latest first, with the one that job.try says has ended
--- now: {attempt, unless it is the job's; outcome, status, error, excerpt, '1' for an address whose
--- answers clients may read}.
+-- The kept attempts of a job, the latest first, beginning with job.try if an attempt has just
+-- ended: {attempt, unless it is the job's; outcome, status, error, excerpt, '1' for an address
+-- whose answers clients may read}.
 local function tries_of(job, now)
   local try = job.try
   if not try then return job.tries end
@@ -206,8 +206,8 @@ local function tries_of(job, now)
 end
 
 -- The fields of a record that say why attempts failed, and the last one's reason. Notes of attempts
--- are in the account of the type's owner. A job of which no attempt has failed has none, and that
--- costs no command.
+-- are charged to the account of the type's owner. A job without failed attempts has none, and costs
+-- no command.
 local function notes_of(type, job, now, reason)
   local fields, tries = { 'reason', reason or '' }, tries_of(job, now)
   local bytes = #tries + (job.try and #fields[2] or 0)
@@ -227,8 +227,8 @@ local function take_back(job)
   end
 end
 
--- The reports on a job that were accepted, the latest first, with one more if it is given. Those of
--- the last attempts are enough: who repeats a report does it soon.
+-- The accepted reports on a job, the latest first, with one more if it is given. Only the last ones
+-- are kept: a service that repeats a report does so soon.
 local function with_report(job, reported)
   if not reported then return job.reported end
   return string.sub(reported .. ',' .. job.reported, 1, 100)
@@ -245,7 +245,7 @@ local function enter_archive(type, job, status, attempts, now, reported, reason)
 end
 
 -- Removes archived jobs of a type, by its name, from a list, which is their only one. There may be
--- no type. What was to be tried once is remembered: callers may send their request again.
+-- no type. Jobs that were to be tried once are remembered: callers may send their request again.
 local function remove_archived(name, type, list, ids, now)
   local bytes, remembered = 0, 0
   local time = math.floor(now / 1000) + REMOVED_TTL
@@ -277,7 +277,7 @@ local function archive(type, job, status, attempts, now, reported, reason)
   enter_archive(type, job, status, attempts, now, reported, reason)
 end
 
--- Has a job be tried again at a time, with so many attempts left.
+-- Requeues a job for a time, with so many attempts left.
 local function requeue(type, job, attempts, run_after, now, reported, reason)
   take_back(job)
   leave(type, job.entry)

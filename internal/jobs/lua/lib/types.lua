@@ -1,5 +1,5 @@
--- Job types, as a step needs them. All times are in µs since the Unix epoch, but for those that the
--- queue is given, which are in ms.
+-- Job types, as a step needs them. All times are in µs since the Unix epoch, except times passed to
+-- the queue, which are in ms.
 
 local QUEUE = 'jobs'
 local STATUSES = { 'succeeded', 'failed', 'expired', 'cancelled' } -- of archived jobs
@@ -12,7 +12,7 @@ local function entry_of(id) return pack_job('job', id) end
 -- The time in ms at which one in µs has come.
 local function due(time) return exact(math.ceil(time / 1000)) end
 
--- What a script has read of types, by name: to end a job and to take the next reads it once.
+-- The types that a script has read, by name: to end a job and to take the next reads its type once.
 local TYPES = {}
 
 -- A type, nil if there is none. `max` is how many of its jobs may be in progress: none while it is
@@ -54,8 +54,8 @@ local function next_number(type, now, count)
   return first
 end
 
--- Charges a type, and the account of its owner, for bytes that are kept; fewer than 0 are gone.
--- Neither has what was kept before there were accounts.
+-- Charges a type, and the account of its owner, for bytes that are kept; a negative number
+-- discharges. Data kept before there were accounts is charged to neither.
 local function keep(type, account, bytes)
   local kept = math.max(0, type.kept + bytes)
   if kept == type.kept then return end
@@ -64,7 +64,7 @@ local function keep(type, account, bytes)
   redis.call('HSET', job_type_key(type.name), 'kept', exact(kept))
 end
 
--- Tells those who wait for jobs of a type to fetch that there may be some.
+-- Notifies waiting fetchers that there may be jobs of a type.
 local function announce(type)
   redis.call('XADD', job_pulls_key(), 'MAXLEN', 100, '*', 'type', type.name)
 end
@@ -104,8 +104,8 @@ local function wake(type)
   end
 end
 
--- Has others of a type come up after one that was taken, or that has left: if it does not go on,
--- one, so that somebody always looks whether it does.
+-- Wakes other jobs of a type after one that was taken, or that has left. If the type does not go
+-- on, it wakes one, so that there is always a job that checks whether it does.
 local function wake_others(type)
   if type.wake_from then
     go_on_waking(type)
@@ -124,9 +124,9 @@ local function leave(type, entry)
   end
 end
 
--- Notes what an attempt says of a type's service: whether it took the job, and the standing that it
--- has now, nil if that is not known. A job that was taken before the service asked for time, or
--- before the type had another, says nothing of what it does now.
+-- Notes the outcome of an attempt for a type's service: whether it took the job, and its standing
+-- now, nil if that is not known. A job that was taken before the service asked for time, or before
+-- the type had another service, says nothing about the present.
 local function note_answer(type, job, took, standing)
   if job.hold ~= type.hold or type.pull then return end
   local going = goes_on(type)
