@@ -21,7 +21,7 @@ type Task struct {
 	Worker bus.WorkerID
 	// Partition is where the job is.
 	Partition rdb.Number
-	// Payload is what the job is about, nil unless the job is of a [Kind].
+	// Payload is the payload of a job of a [Kind]; nil for other jobs.
 	Payload Payload
 	// Ahead are the tasks that follow in the lane of the task, and were taken with it: see
 	// [AheadKind]. Each has a worker of its own.
@@ -44,8 +44,8 @@ type Taken struct {
 // MaxAhead is how many tasks are taken ahead with another at most.
 const MaxAhead = 7
 
-// AheadTime is for how long after a task was taken those may be begun that were taken ahead with
-// it: as long as it takes at most until a pause of their lane, or its end, is heeded.
+// AheadTime is how long after a task was taken the tasks taken ahead with it may be started. It is
+// also the longest delay until a pause of their lane, or its end, takes effect.
 const AheadTime = 20 * time.Millisecond
 
 // turnTimeout is after how long an entry that waits for its turn comes up by itself. It is always
@@ -56,9 +56,9 @@ const turnTimeout = 10 * time.Minute
 // the Unix epoch.
 func TurnDeadline(now time.Time) int64 { return now.Add(turnTimeout).UnixMilli() }
 
-// Acquire takes the next instant job for a worker, without waiting. An entry whose lane has a
-// standing below the given one, or of which an owner is full, is put off for a moment. A job that
-// the worker already has pending, because a reply was lost, is taken again. It fails with
+// Acquire takes the next instant job for a worker, without waiting. An entry is put off for a
+// moment if the standing of its lane is below the given one, or one of its owners is full. A job
+// that the worker already has pending, because a reply was lost, is taken again. It fails with
 // [bus.ErrUnavailable].
 func (q *Queue) Acquire(
 	ctx context.Context, queue bus.Queue, worker bus.WorkerID, atLeast bus.Standing, now time.Time, full ...Full,

@@ -13,13 +13,14 @@ import (
 type Result struct {
 	// RetryAt is when the job is to be run again; zero when it is done.
 	RetryAt time.Time
-	// Detail is what the task's [Kind] takes besides; nil if the task failed before it came to that.
+	// Detail is the input of the task's [Kind] for the result; nil if the task failed before it had
+	// one.
 	Detail any
 	// Ahead are the results of the first of [Task].Ahead, which are done, as the task then is. The
 	// others were not begun, and wait for their turn again.
 	Ahead []Result
-	// Hosts are the owners that the task turned out to have besides those that its payload knew:
-	// whom it has sent requests to. They are those of all entries of its first owner.
+	// Hosts are further owners that the task turned out to have, besides its payload's: the hosts that
+	// it has sent requests to. They apply to all entries of its first owner.
 	Hosts []Owner
 }
 
@@ -52,8 +53,8 @@ type Next struct {
 }
 
 // CompleteAndAcquire is [Queue.Complete] and then [Queue.Acquire], in one atomic step: an entry
-// that the first wakes, and that the second takes, is never seen by those who wait for a job. The
-// error is of the first, and then the second was of no effect.
+// that the first wakes and the second takes is never visible to waiting workers. The error is of
+// the first, and then the second had no effect.
 func (q *Queue) CompleteAndAcquire(
 	ctx context.Context, task *Task, r Result, atLeast bus.Standing, now time.Time, full ...Full,
 ) (owned bool, next Next, err error) {
@@ -78,7 +79,7 @@ func (q *Queue) CompleteAndAcquire(
 	return true, next, nil
 }
 
-// completeArgs are those of all scripts that end a task, up to those of acquireArgs.
+// completeArgs returns the arguments of all scripts that end a task, up to the ones of acquireArgs.
 func (q *Queue) completeArgs(ctx context.Context, task *Task, r Result, now time.Time) []any {
 	args := q.appendResult(q.callArgs(ctx, task.Queue, task.Worker, now), task, r)
 	if len(task.Ahead) == 0 {

@@ -19,31 +19,31 @@ type Kind interface {
 	// MaxInFlight is how many jobs of one lane may be in flight at once; 0 if each lane has a limit of
 	// its own.
 	MaxInFlight() int
-	// Settings are what its functions take, in every call: strings, numbers, booleans.
+	// Settings returns arguments for its functions, in every call: strings, numbers, booleans.
 	Settings(ctx context.Context) []any
-	// Payload reads what its function take returned.
+	// Payload reads the reply of its function take.
 	Payload(job bus.Job, values []any) (Payload, error)
-	// Discarded reads what its function take returned of an entry that it discarded.
+	// Discarded reads the reply of its function take for an entry that it discarded.
 	Discarded(values []any) any
-	// Result are the values that its functions complete and retry take, given what a handler says of a
-	// payload, nil if it did not come to that.
+	// Result returns the arguments of its functions complete and retry; detail is the handler's result
+	// for a payload, nil if there is none.
 	Result(payload Payload, detail any) []any
 }
 
-// AheadKind is a kind of which a worker may take several entries of a lane at once, to run them one
-// after the other: it takes one as ever, and those that follow ahead of their turn.
+// AheadKind is a kind that lets a worker take several entries of a lane at once, to run them one
+// after the other: it takes one as usual, and the following ones ahead of their turn.
 type AheadKind interface {
 	Kind
 	// MaxAhead is how many may be taken ahead, at most [MaxAhead].
 	MaxAhead() int
-	// PayloadAhead reads what its function take_ahead returned of an entry, given the payload of the
+	// PayloadAhead reads the reply of its function take_ahead for an entry, given the payload of the
 	// one that it follows.
 	PayloadAhead(job bus.Job, first Payload, values []any) (Payload, error)
 }
 
-// Payload is what a job of a [Kind] is about.
+// Payload describes a job of a [Kind].
 type Payload interface {
-	// LaneStanding is that of the entry's lane, when it was taken.
+	// LaneStanding is the standing of the entry's lane, when it was taken.
 	LaneStanding() bus.Standing
 	// Owners are the entry's, its lane's own first; none if it needs no share of the threads. Its
 	// kind's function take passes the same names to put_off_if_full.

@@ -28,13 +28,12 @@ type Entry struct {
 	Job bus.Job
 	// DueAt is when the entry is to run; zero if it is instant, or run.
 	DueAt time.Time
-	// Worker is who runs it; empty if it waits.
+	// Worker is the worker that runs it; empty if it waits.
 	Worker bus.WorkerID
 }
 
-// Next returns the entries of a queue that are to run next, in that order: at most limit. Those
-// that are scheduled may wait for others of their lane before that. It fails with
-// [bus.ErrUnavailable].
+// Next returns the entries of a queue that are to run next, in that order: at most limit. Scheduled
+// ones may have to wait for others of their lane first. It fails with [bus.ErrUnavailable].
 func (l *Look) Next(ctx context.Context, queue bus.Queue, limit int) ([]Entry, error) {
 	instant, err := l.partition.LRange(ctx, l.keys.Instant(queue), int64(-limit), -1).Result()
 	if !rdb.Answered(err) {
@@ -70,8 +69,7 @@ func entryOf(packed string) Entry {
 }
 
 // Running returns the entries of a queue that workers run now, by the names of the workers, and how
-// many workers may run one besides: it looks at those of limit workers. It fails with
-// [bus.ErrUnavailable].
+// many further workers may run one: it looks at limit workers. It fails with [bus.ErrUnavailable].
 func (l *Look) Running(ctx context.Context, queue bus.Queue, limit int) (entries []Entry, more int, err error) {
 	workers, err := l.partition.SMembers(ctx, l.keys.PendingIndex(queue)).Result()
 	if !rdb.Answered(err) {

@@ -33,10 +33,10 @@ func HostOwner(url string) Owner {
 	return Owner(hostPrefix + host)
 }
 
-// Full is an owner of which a worker takes no entry now.
+// Full is an owner whose entries a worker does not take now.
 type Full struct {
 	Owner Owner
 	// Recheck is for how long such an entry is put off. If it is zero, the owner's entries are taken,
-	// though another owner that they have besides may be full.
+	// even if another of their owners is full.
 	Recheck time.Duration
 }

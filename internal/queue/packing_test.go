@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TestJobsInLua holds the scripts' bytes of a job to those in Go.
+// TestJobsInLua compares the bytes of a job packed by the scripts with the bytes packed by Go.
 func TestJobsInLua(t *testing.T) {
 	t.Parallel()
 	job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}})

@@ -32,7 +32,7 @@ type Queue struct {
 	kinds map[bus.JobName]Kind
 	// maxAhead is how many tasks may be taken ahead.
 	maxAhead int
-	// scripts are those that call kinds.
+	// scripts are the scripts that call kinds.
 	scripts struct{ acquire, complete, retry, completeAcquire, retryAcquire, giveBack *rdb.Script }
 }
 
@@ -101,7 +101,8 @@ func (q *Queue) NewWaiter(queue bus.Queue, longest time.Duration) *rdb.Waiter {
 	return q.partition.NewWaiter(q.keys.Instant(queue), longest)
 }
 
-// Names are those of the partition's queues. Relays have one on a bus that has several partitions.
+// Names returns the names of the partition's queues. Relays have one on a bus that has several
+// partitions.
 func (q *Queue) Names() []bus.Queue {
 	names := slices.Clone(bus.Queues[:])
 	if q.partition.IsOneOfSeveral() {

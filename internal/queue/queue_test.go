@@ -26,7 +26,7 @@ const (
 	ben = bus.WorkerID("ben")
 )
 
-// depot is a queue of parcels, and what the tests do with it.
+// depot is a queue of parcels, with helpers for the tests.
 type depot struct {
 	*queue.Queue
 	t      *testing.T
@@ -72,7 +72,7 @@ func (d *depot) require(taken queue.Taken, id string) *queue.Task {
 	return taken.Task
 }
 
-// complete ends a task and requires what the worker gets next.
+// complete ends a task and requires the worker's next one.
 func (d *depot) complete(task *queue.Task, r queue.Result, next string) *queue.Task {
 	d.t.Helper()
 	owned, taken, err := d.CompleteAndAcquire(d.t.Context(), task, r, bus.Failing, start)
@@ -296,7 +296,7 @@ func TestAWorkerThatWasTakenToBeDeadChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, owned)
 		d.complete(task, queue.Done, "2")
-		// It is in the index again, or what it takes now would be lost with it.
+		// It is in the index again, or its next entry would be lost with it.
 		require.NoError(t, d.Heartbeat(t.Context(), after(1), ben))
 		d.post("away", "3")
 		d.take(ann, "3")
@@ -350,7 +350,7 @@ func TestJobsOfNoKindHaveNoPayload(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, owned)
 		}
-		// A parcel on a queue that is not that of its kind.
+		// A parcel on a queue that is not its kind's.
 		_, err := d.Enqueue(t.Context(), bus.QueueAux, parcelJob("1"))
 		require.NoError(t, err)
 		taken, err := d.Acquire(t.Context(), bus.QueueAux, ann, bus.Proven, start)

@@ -27,8 +27,8 @@ func (q *Queue) Heartbeat(ctx context.Context, now time.Time, workers ...bus.Wor
 	return rdb.Wrap("heartbeat", q.partition.Run(ctx, scriptHeartbeat, args...).Err())
 }
 
-// Retire removes workers that stop, and requeues what they have pending. It returns the number of
-// jobs requeued. It fails with [bus.ErrUnavailable].
+// Retire removes workers that stop, and requeues their pending jobs. It returns the number of jobs
+// requeued. It fails with [bus.ErrUnavailable].
 func (q *Queue) Retire(ctx context.Context, workers ...bus.WorkerID) (requeued int, err error) {
 	const evenIfActive = math.MaxInt64
 	known, err := q.known(ctx, workers)
@@ -39,8 +39,7 @@ func (q *Queue) Retire(ctx context.Context, workers ...bus.WorkerID) (requeued i
 	return requeued, err
 }
 
-// known are those workers of which Redis has anything. Of a thread's many spares it mostly has
-// nothing.
+// known returns the workers that Redis has any data of. For most of a thread's spares it has none.
 func (q *Queue) known(ctx context.Context, workers []bus.WorkerID) (known []bus.WorkerID, err error) {
 	if len(workers) == 0 {
 		return nil, nil
@@ -125,8 +124,8 @@ func isSilent(active string, since time.Time) bool {
 	return err != nil || at <= since.UnixMilli()
 }
 
-// ForgetWorkers removes workers that have been silent since a time, and requeues what they may
-// still have pending. It returns the number of jobs requeued, and of workers removed. It fails with
+// ForgetWorkers removes workers that have been silent since a time, and requeues their pending
+// jobs. It returns the number of jobs requeued, and of workers removed. It fails with
 // [bus.ErrUnavailable].
 func (q *Queue) ForgetWorkers(ctx context.Context, since time.Time) (jobs, forgotten int, err error) {
 	workers, err := q.partition.HGetAll(ctx, q.keys.Workers()).Result()

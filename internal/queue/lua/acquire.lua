@@ -2,8 +2,8 @@
 --
 -- ARGV     1 namespace, 2.. see read_call, then see acquire
 -- Returns  {discarded, poisoned, job, payload, ahead}: see acquire
--- Keeps    at most one pending job of a worker, and the worker in the index of those that may have
---          one; the order of each lane
+-- Keeps    at most one pending job of a worker, and the worker in the index of workers that may
+--          have one; the order of each lane
 -- Cost     commands: 11 for a batch of one event; 2 more where batches may be
 --          taken ahead, and an EXISTS
 allow_when_full()

@@ -1,8 +1,8 @@
--- Completes a job that a worker has pending, and those that were done after it.
+-- Completes a job that a worker has pending, and the jobs that were done after it.
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release
 -- Returns  1, or 0 when the job is not this worker's (any more): it is left as it is
--- Cost     2 commands, and those of the kind
+-- Cost     2 commands, and the kind's
 local call, first = read_call()
 local entry, _, others = release(call, first)
 local owned = complete_released(entry, others)

@@ -1,5 +1,5 @@
--- Completes a job that a worker has pending, and those that were done after it, and takes the next:
--- an entry that the first wakes, and the second takes, is never seen by those who wait for a job.
+-- Completes a job that a worker has pending, and the jobs that were done after it, and takes the
+-- next: an entry that the first wakes and the second takes is never visible to waiting workers.
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release, then see acquire
 -- Returns  see acquire_next; 0 when the job is not this worker's (any more): it is left as it is,

@@ -1,8 +1,8 @@
--- Has a job that a worker has pending run again. What was taken ahead with it waits again.
+-- Reschedules a job that a worker has pending. Entries taken ahead with it wait again.
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release, then when to run it (ms)
 -- Returns  1, or 0 when the job is not this worker's (any more): it is left as it is
--- Cost     3 commands, and those of the kind
+-- Cost     3 commands, and the kind's
 local call, first = read_call()
 local entry, next = release(call, first)
 if entry then retry(entry, ARGV[next]) end

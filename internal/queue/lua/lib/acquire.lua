@@ -4,8 +4,8 @@ local MAX_SKIPPED = 100 -- entries put off or discarded by one call, so that it 
 local MAX_RECHECKS = 8 -- times the recheck of a full owner, for which an entry is put off at most
 local POISONED_FOR = 60000 -- ms, until an entry that failed here is tried again
 
--- Has an entry that was taken wait until a time (ms), unless it is woken before. Of those that wait
--- for the same one, what is further ahead (from 0 to below 1, if given) comes first.
+-- Puts off an entry that was taken until a time (ms), unless it is woken before. Of entries put off
+-- to the same time, one with a larger `ahead` (from 0 to below 1, if given) comes first.
 local function put_off(entry, time, ahead)
   local score = ahead and string.format('%.4f', time - ahead) or exact(time)
   redis.call('ZADD', scheduled_key(entry.queue), score, entry.job)
@@ -92,9 +92,9 @@ local function give_back(call, job, wait_until)
   kind.give_back(call.settings[name], arg, job)
 end
 
--- Has what a worker's spares have pending, since a reply was lost, wait again: the worker begins
--- anew, and may not know of its spares. So these are noted as alive when they are needed next. The
--- arguments are those of acquire.
+-- Requeues the entries that a worker's spares have pending because a reply was lost: the worker
+-- begins anew, and may not know of its spares. So these are noted as alive when they are needed
+-- next. The arguments are acquire's.
 local function give_back_all(call, first)
   local keys, spares = {}, {}
   for number = 1, tonumber(ARGV[first + 2]) do
@@ -154,8 +154,8 @@ local function acquire(call, first, held)
       settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,
       held = held and i == 1, max_ahead = tonumber(ARGV[first + 2]), full = full,
     }
-    -- One that is held has its thread. It may be running: this call may be an old one that Redis
-    -- got to late, and what it says of other threads must not give the entry to one of these.
+    -- A held entry has its thread. It may be running: this call may be an old one that Redis got to
+    -- late, and its figures for other threads must not give the entry to one of these.
     if entry.held then entry.min_standing, entry.full = 0, nil end
     local ok, taken, noted = pcall(kind.take, entry)
     if ok and taken then

@@ -1,7 +1,7 @@
 -- Ending an entry that a worker has pending.
 
--- Takes an entry off those that a worker has pending, given what read_call returns; the arguments
--- from there on are the job, how many values its result has, and these. Returns the entry, nil if
+-- Takes an entry off the ones that a worker has pending. `call` comes from read_call; the arguments
+-- from `first` on are the job, how many values its result has, and these. Returns the entry, nil if
 -- it was not the worker's (any more), and the index of the next argument. This write takes no
 -- memory, so a full Redis does not refuse it.
 local function release_from(worker, call, first)
@@ -17,10 +17,11 @@ local function release_from(worker, call, first)
   }, next
 end
 
--- Releases what was taken ahead with an entry: the arguments are how many were done, and of each
--- the worker and what release_from reads; until when the others wait at the latest (ms), how many
--- these are, and of each the worker and the job. Returns the entries that were done, and the index
--- of the next argument. The workers that have nothing pending any more are call.spares, in order.
+-- Releases entries taken ahead with an entry. The arguments are: how many were done, and for each
+-- the worker and the arguments of release_from; until when the others wait at the latest (ms), how
+-- many these are, and for each the worker and the job. Returns the entries that were done, and the
+-- index of the next argument. call.spares is set to the workers that have nothing pending any more,
+-- in order.
 local function release_ahead(call, first)
   local entries, next = {}, first + 1
   call.spares = {}
@@ -43,10 +44,10 @@ local function release_ahead(call, first)
   return entries, last + 1
 end
 
--- Releases the entry of a worker, and what it has taken ahead with it: the arguments are those of
--- release_from, then '1' if something was taken ahead, and if so those of release_ahead. Returns
--- the entry, nil if it was not the worker's (any more); the index of the next argument; and the
--- entries that were done after it, nil if nothing was taken ahead.
+-- Releases the entry of a worker, and the entries taken ahead with it. The arguments are
+-- release_from's, then '1' if entries were taken ahead, followed by release_ahead's, else '0'.
+-- Returns the entry, nil if it was not the worker's (any more); the index of the next argument; and
+-- the entries that were done after it, nil if none were taken ahead.
 local function release(call, first)
   local entry, next = release_from(call.worker, call, first)
   if ARGV[next] == '0' then return entry, next + 1 end
@@ -62,7 +63,7 @@ local function complete(entry)
   if kind then kind.complete(entry) end
 end
 
--- Completes an entry that was released, nil if it was not the worker's, and those after it.
+-- Completes an entry that was released, nil if it was not the worker's, and the entries after it.
 local function complete_all(entry, others)
   if entry then table.insert(others, 1, entry) end
   if #others == 0 then return end
@@ -78,7 +79,8 @@ local function complete_released(entry, others)
   return entry ~= nil
 end
 
--- Has an entry that was released run again at a time (ms). If what it is about is gone, it is done.
+-- Reschedules an entry that was released for a time (ms). If its subject is gone, the entry is
+-- completed.
 local function retry(entry, time)
   local kind = KINDS[entry.kind]
   if kind and not kind.exists(entry.arg) then return complete(entry) end

@@ -9,7 +9,7 @@ local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 -- A job is MessagePack [name, [arguments...]]. These are the bytes of one with one argument, which
 -- is not empty and has at most MAX_ARGUMENT bytes, as a UUID. One byte holds the length of a string
--- of up to MAX_STRING bytes, as the name is; that of a longer one stands in a byte of its own.
+-- of up to MAX_STRING bytes, as the name is; a longer one has its length in a byte of its own.
 local MAX_STRING, MAX_ARGUMENT = 31, 36
 local function pack_job(name, argument)
   local length = #argument
@@ -30,8 +30,7 @@ local function unpack_job(job)
   return nil
 end
 
--- Moves a scheduled job to the instant ones, of which it is the last. A job in any other state
--- stays there.
+-- Moves a scheduled job to the end of the instant ones. A job in any other state stays there.
 local function make_instant(queue, job)
   if redis.call('ZREM', scheduled_key(queue), job) == 1 then
     redis.call('LPUSH', instant_key(queue), job)
@@ -69,10 +68,9 @@ local function exact(number) return string.format('%.0f', tonumber(number)) end
 -- An entry has: queue, worker, job, arg (the job's argument), kind (its name), now (ms, text),
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
 -- text), full (see put_off_if_full), held (whether the worker has it pending, and the reply that
--- gave it was lost). For
--- complete and retry also: result (the kind's own values, strings). For retry also: time (ms).
--- A kind of which a worker may take several entries of a lane at once adds also, with max_ahead in
--- an entry for take:
+-- gave it was lost). For complete and retry also: result (the kind's own values, strings). For
+-- retry also: time (ms). A kind that lets a worker take several entries of a lane at once adds,
+-- with max_ahead in an entry for take:
 --   take_ahead(entry)  after take, the entries that follow in the lane, at most max_ahead: a list
 --                   of {job, values}, and whether they are the next of the instant ones; if not,
 --                   they are scheduled. They are not taken yet

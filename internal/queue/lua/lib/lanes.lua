@@ -3,7 +3,7 @@
 -- to be; the others wait among the scheduled jobs until one that leaves the lane wakes them. A lane
 -- is there only while one of its entries is in flight or waits.
 
--- What a script knows of lanes, by key: the last score, the head, and whether that is alive and
+-- The lanes that a script has read, by key: the last score, the head, and whether that is alive and
 -- full. In one script all calls for a lane have the same `max`.
 local LANES = {}
 local function lane_of(lane)
@@ -11,8 +11,8 @@ local function lane_of(lane)
   return LANES[lane]
 end
 
--- Whether an entry of a lane still has its job and what that is about: somebody will come up then,
--- and wake the next.
+-- Whether an entry of a lane still has its job and the job's subject: then it will come up, and
+-- wake the next.
 local function is_alive(queue, job)
   local kind, _, arg = kind_of(queue, job)
   return kind ~= nil and kind.exists(arg)
@@ -32,8 +32,8 @@ local function remove_from_lane(lane, ...)
   return type(removed) == 'number' and removed or 0
 end
 
--- Wakes the head of a lane: each of it that waits becomes instant, in order. They stand behind what
--- is instant already, so that lanes take turns: a lane that never gets empty holds no other up.
+-- Wakes the head of a lane: every waiting entry in it becomes instant, in order. They go behind all
+-- instant entries, so that lanes take turns: a lane that never gets empty holds no other up.
 local function wake_lane(lane, queue, max)
   local head = head_of(lane, max)
   if #head == 1 then return make_instant(queue, head[1]) end
@@ -56,8 +56,8 @@ local function join_lane(lane, job)
   redis.call('ZADD', lane, known.last, job)
 end
 
--- Puts a job before those of its lane that wait. The last job of the head that does not wait may be
--- in flight: the job comes behind that.
+-- Puts a job before the waiting ones of its lane. The last job of the head that does not wait may
+-- be in flight: the job comes behind that.
 local function join_head(lane, queue, job, max)
   local members = redis.call('ZRANGE', lane, 0, max, 'WITHSCORES')
   local ahead, behind = nil, nil -- the scores of the jobs on both sides
@@ -75,8 +75,8 @@ local function join_head(lane, queue, job, max)
   redis.call('ZADD', lane, string.format('%.17g', place), job)
 end
 
--- Whether a job is in the head of its lane. A job that is not in the lane joins its end. What
--- is in the head but dead is removed.
+-- Whether a job is in the head of its lane. A job that is not in the lane joins its end. Dead
+-- entries of the head are removed.
 local function is_in_turn(lane, queue, job, max)
   local known = lane_of(lane)
   if known.full then

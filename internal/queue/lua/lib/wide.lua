@@ -1,9 +1,10 @@
--- A wide lane is one of many entries in flight, whose limit may change at any time. It is a lane
+-- A wide lane allows many entries in flight, and its limit may change at any time. It is a lane
 -- (lanes.lua) with two differences. Each entry has a place, a whole number above 0, which it keeps
--- for life: one that comes back stands where it stood. And who is in flight is marked, by a place
--- below 0: one that comes back stands behind those. So as many are in flight as have a score below
--- 0, and no step has to read more of the lane than it changes. Of those that wait, the first up to
--- the limit are instant, or were put off until a time; to leave wakes the next.
+-- for life: an entry that comes back stands where it stood. And an entry in flight is marked by a
+-- score below 0: an entry that comes back stands behind those. So the number in flight is the
+-- number of scores below 0, and no step has to read more of the lane than it changes. Of the
+-- waiting entries, the first up to the limit are instant, or were put off until a time; an entry
+-- that leaves wakes the next.
 
 local IN_FLIGHT = 4503599627370496 -- 2^52; places are below it
 
@@ -18,9 +19,8 @@ local function has_turn(lane, job, place, max)
   return rank < max and rank
 end
 
--- How much ahead of its time (ms, from 0 to below 1) an entry comes that waits behind so many
--- others: so those that wait for the same time come in order. A score of today has 4096 steps in a
--- ms.
+-- How much ahead of its time (ms, from 0 to below 1) an entry comes, given how many wait before it:
+-- so entries that wait for the same time come in order. A score of today has 4096 steps in a ms.
 local function ahead_of(waiting) return 1 - math.min(waiting + 1, 4096) / 4096 end
 
 -- How many entries of a lane are in flight.
@@ -31,7 +31,7 @@ local function begin_in_lane(lane, job, place)
   redis.call('ZADD', lane, exact(place - IN_FLIGHT), job)
 end
 
--- Wakes the last entry of those that have their turn, unless that is in flight, or is `but`.
+-- Wakes the last of the entries that have their turn, unless that is in flight, or is `but`.
 local function wake_last_in_turn(lane, queue, max, but)
   if max < 1 then return end
   local last = redis.call('ZRANGE', lane, max - 1, max - 1, 'WITHSCORES')
@@ -52,8 +52,8 @@ local function return_to_lane(lane, queue, job, place, max, time)
   redis.call('ZADD', scheduled_key(queue), string.format('%.4f', time - ahead), job)
 end
 
--- Those that wait and have their turn, in order: at most `most` of them, behind a place if one is
--- given.
+-- The waiting entries that have their turn, in order: at most `most` of them, behind a place if one
+-- is given.
 local function in_turn_of(lane, max, most, behind)
   behind = exact(behind or 0)
   local free = math.min(max - redis.call('ZCOUNT', lane, '-inf', behind), most)
