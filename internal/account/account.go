@@ -1,9 +1,10 @@
-// Package account counts what each client keeps in Redis: what the bus never drops by itself, as
-// jobs, their types and labels. It has no more than its limit, so that memory is left for events.
+// Package account counts what each client keeps in Redis that the bus never drops by itself: jobs,
+// job types and labels. A client cannot keep more than its limit, so that memory is left for
+// events.
 //
-// The accounts of a partition are one hash. The scripts that change what is kept change it in the
-// same step, by lua/account.lua. Names of clients consist of a-z, 0-9, colon, _ and -, so the other
-// fields begin with other characters:
+// The accounts of a partition are one hash. The scripts that add or remove such data update it in
+// the same step, by lua/account.lua. Names of clients consist of a-z, 0-9, colon, _ and -, so the
+// other fields begin with other characters:
 //
 //   - client: the bytes that it keeps there; root is a client, too;
 //   - #client: how often that has changed, by which package doctor sees that nothing has meanwhile;
@@ -11,9 +12,9 @@
 //   - @time/client: the bytes of these for what Redis removes by itself until then (ms);
 //   - *high, *limit, *limit/client, *elsewhere and ~client: see [Limits].
 //
-// A client may keep what its limit by name says. Without one it may keep a half of what others
-// leave below the high mark, and not more than the limit for each. So what all keep together never
-// reaches the high mark. Without a high mark and limits it may keep anything.
+// A client may keep as much as its own limit allows. Without one it may keep a half of the space
+// that others leave below the high mark, and not more than the common limit. So all clients
+// together never reach the high mark. Without a high mark and limits it may keep anything.
 //
 // Bytes are estimates: the bytes of values, and a constant for each record, which a test compares
 // with what Redis says.
@@ -31,7 +32,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Library is what the scripts that change what is kept need besides the queue's.
+// Library is the Lua library for scripts that charge accounts, besides the queue's.
 var Library = rdb.Library{rdb.ReadLua(luaFiles, "keys", "account")}
 
 //go:embed lua
@@ -93,8 +94,8 @@ type Clients struct {
 	Named map[bus.ClientName]int64
 }
 
-// Write stores limits in a partition, and removes those that are not any more. It fails with
-// [bus.ErrUnavailable].
+// Write stores limits in a partition, and removes earlier limits that are not among them. It fails
+// with [bus.ErrUnavailable].
 func (l Limits) Write(ctx context.Context, p *rdb.Partition) error {
 	key, fields := layout.Keys{Namespace: p.Namespace()}.Accounts(), map[string]string{}
 	set := func(field string, bytes int64) {

@@ -13,7 +13,7 @@ import (
 // accounts of partitions of one Redis are joined.
 type Nodes map[string]Accounts
 
-// ReadAll reads the accounts of all partitions at once, without those that are away. It fails with
+// ReadAll reads the accounts of all partitions at once, and skips unreachable ones. It fails with
 // [bus.ErrUnavailable] if all are.
 func ReadAll(ctx context.Context, partitions rdb.Partitions) (Nodes, error) {
 	all, errs := make([]Accounts, len(partitions)), make([]error, len(partitions))
@@ -34,8 +34,8 @@ func ReadAll(ctx context.Context, partitions rdb.Partitions) (Nodes, error) {
 	return nodes, nil
 }
 
-// Add adds the accounts of a partition. What each of several says of the others of its Redis is
-// older than what they say themselves, and is left out.
+// Add adds the accounts of a partition. Partitions of one Redis hold older figures of each other
+// than their own, so Add leaves these out.
 func (n Nodes) Add(node string, more Accounts) {
 	all, ok := n[node]
 	if !ok {

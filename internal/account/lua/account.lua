@@ -1,4 +1,4 @@
--- Accounts of what clients keep in Redis, and what they may keep: see account.go.
+-- Accounts of the bytes that clients keep in Redis, and their limits: see account.go.
 
 -- The account of a client, '' for root's. A script reads it before it writes anything, and charges
 -- it last: so nothing is charged for a change that fails. Accounts that are damaged begin anew.
@@ -16,8 +16,8 @@ local function account_of(client)
   }
 end
 
--- How many bytes the client of an account may keep, nil for any number: what was said of it by
--- name, or a half of what others leave below the high mark, and not more than anybody may keep.
+-- How many bytes the client of an account may keep, nil for any number: its own limit, or a half of
+-- the space that others leave below the high mark, and not more than the common limit.
 local function limit_of(account)
   if account.named then return account.named end
   local limit = account.most
@@ -37,8 +37,8 @@ local function refusal_of_account(account, bytes)
   return { 0, 'account full', account.client, exact(kept), exact(limit) }
 end
 
--- Charges bytes to an account; fewer than 0 are gone. What was kept before there were accounts is
--- in none, and takes none below 0.
+-- Charges bytes to an account; a negative number discharges. Data kept before there were accounts
+-- is charged to none, so the account never goes below 0.
 local function charge(account, bytes)
   local kept = math.max(0, account.kept + bytes)
   if account.damaged then redis.call('DEL', accounts_key()) end
@@ -50,8 +50,9 @@ end
 
 local EXPIRING = 14400000 -- ms, the times of what expires are rounded up to
 
--- Has bytes of an account's charge discharged after a time (ms), when Redis has removed by itself
--- what they are for: see release.lua. The step charges the account besides, also if by none.
+-- Schedules a discharge of bytes from an account at a time (ms), when Redis will have removed by
+-- itself the data they were charged for: see release.lua. The step must still charge the account,
+-- even by 0.
 local function discharge_after(account, bytes, time)
   local field = '@' .. exact(math.ceil(time / EXPIRING) * EXPIRING) .. '/' .. account.client
   local left = redis.pcall('HINCRBY', accounts_key(), field, exact(bytes))
