@@ -38,7 +38,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := rdbtest.Real(t)
-	// However long a test takes while Redis is frozen, what it lets wait must not time out.
+	// Requests must not time out while Redis is frozen, however long the test takes.
 	client := server.Open(t, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })
 	st := store.New(client.Partition(""), store.Options{})
 	for _, name := range []string{"alice", "bob", "subscriber"} {
@@ -251,8 +251,8 @@ func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 	require.ErrorIs(t, f.publish(ctx, "alice", "widgets", 0, 100), bus.ErrTooManyBatches, "one request may not")
 }
 
-// TestAPartitionThatHangsHoldsUpItsTopicsOnly has two partitions, each on a Redis of its own, of
-// which one is frozen.
+// TestAPartitionThatHangsHoldsUpItsTopicsOnly has two partitions, each on a Redis of its own, and
+// freezes one.
 func TestAPartitionThatHangsHoldsUpItsTopicsOnly(t *testing.T) {
 	all, servers := storetest.Apart(t, 2, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })
 	for _, st := range all {

@@ -1,9 +1,9 @@
-// Package ingest publishes: it stores packed events, those of several requests at a time.
+// Package ingest publishes: it stores packed events, of several requests at a time.
 //
 // Requests that arrive during a round trip to Redis are queued, and the next round trip stores them
 // all (group commit, as databases do with their log). There is no timer: a single request is stored
-// at once. On a bus with partitions each has a queue of its own, so that one that is away holds up
-// the topics of which it is the home, and no others.
+// at once. On a bus with partitions each has a queue of its own, so that an unreachable partition
+// holds up only the topics that it is the home of.
 package ingest
 
 import (
@@ -35,7 +35,7 @@ type home struct {
 
 // Options say how to publish.
 type Options struct {
-	// Recorder counts what is published. It may be nil.
+	// Recorder counts published events. It may be nil.
 	Recorder *telemetry.Recorder
 	// Tracer makes spans of the group commits. It may be nil.
 	Tracer *telemetry.Tracer
@@ -142,7 +142,7 @@ func (h *home) divide(ctx context.Context, groups []*group) []*group {
 	return divided
 }
 
-// record counts what was stored.
+// record counts the stored events, and the dropped keys.
 func (h *home) record(groups []*group) {
 	recorder, total := h.options.Recorder, 0
 	for _, g := range groups {
@@ -165,8 +165,7 @@ func (h *home) record(groups []*group) {
 	}
 }
 
-// publisherOf says who published: the name in a token, which is the part before "--" and no
-// secret.
+// publisherOf returns the publisher's name: the part of the token before "--", which is no secret.
 func publisherOf(token bus.Token) string {
 	name, _, ok := strings.Cut(string(token), "--")
 	switch {

@@ -7,9 +7,9 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// startSpan begins the span of a group commit, whose parents are the traced requests, and gives
-// each publication the spans that it comes from: those that are sampled first, as a batch remembers
-// a few. It returns nil if no request is traced.
+// startSpan begins the span of a group commit, whose parents are the traced requests. It gives each
+// publication the spans that it comes from, sampled ones first, as a batch remembers only a few. It
+// returns nil if no request is traced.
 func (h *home) startSpan(groups []*group) *telemetry.Span {
 	var traceparents []string
 	for _, g := range groups {
