@@ -74,7 +74,7 @@ type Label struct {
 	// Failures is how many evaluations have failed in a row, Error why the last one has.
 	Failures int
 	Error    string
-	// Attempts is how often the action was tried in vain, LastStatus and LastError what came of the
+	// Attempts is how often the action was tried in vain, LastStatus and LastError the result of the
 	// last attempt; 0 and empty if that does not apply.
 	Attempts   int
 	LastStatus int
@@ -92,7 +92,7 @@ type Label struct {
 	Standing bus.Standing
 	// NextAt is when a worker looks at the label by itself; zero if none does.
 	NextAt time.Time
-	// Resting is whether no worker has something to do for the label now.
+	// Resting is whether no worker has work to do for the label now.
 	Resting bool
 }
 
@@ -116,7 +116,7 @@ type Why struct {
 	// How many moves have set off one another through topics, up to this one: left out for moves that
 	// a client or the clock has set off.
 	Hops int `json:"hops,omitempty"`
-	// What had the gate evaluated.
+	// The trigger of the evaluation.
 	Trigger string `json:"trigger,omitempty"`
 	// The values of the parts of the condition.
 	Values map[string]any `json:"values,omitempty"`

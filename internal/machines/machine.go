@@ -33,7 +33,7 @@ type Definitions struct {
 	Moves []StateMove
 }
 
-// StateMove has the labels in a state that has vanished go to another one.
+// StateMove sends the labels in a state that has vanished to another one.
 type StateMove struct {
 	Machine Name      `json:"machine"`
 	From    StateName `json:"from"`

@@ -83,7 +83,7 @@ func mergeObjects(target, patch map[string]any, keepNull bool) map[string]any {
 	return merged
 }
 
-// Has reports whether an object has a path, whatever is there, null included.
+// Has reports whether an object has a path, even if its value is null.
 func (o Object) Has(path []string) bool {
 	_, ok := o.find(path)
 	return ok

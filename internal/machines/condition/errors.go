@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnknown is the error of a feed that was not asked: what depends on it has no value.
+// ErrUnknown is the error of a feed that was not asked: a test that depends on it has no value.
 var ErrUnknown = errors.New("the feed was not asked")
 
 // Position is a place in a source. Offset is in bytes, from 0; Line and Column count from 1, and a

@@ -78,7 +78,7 @@ func (p *parser) noPhrase() *SyntaxError {
 	}
 }
 
-// phraseFor is what to write for a word, which is the next token.
+// phraseFor returns the phrase to write in place of a word, which is the next token.
 func (p *parser) phraseFor(word string) string {
 	synonym := synonyms[strings.ToLower(word)]
 	denied := p.tokens[p.next-1].text == "not" && strings.Contains(synonym, "not") // "is not missing"

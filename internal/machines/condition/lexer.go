@@ -192,7 +192,7 @@ func unquote(text string, value *any) (reason string) {
 	return ""
 }
 
-// noOperator is the reason why a text is no operator, if it is none.
+// noOperator returns the reason why a text is no operator.
 func noOperator(text string) (reason string) {
 	switch ours := foreignOperators[text]; {
 	case slices.Contains(operators, text):

@@ -46,7 +46,7 @@ func parseNumber(word string) (v any, reason string) {
 	}
 }
 
-// asJSON is a number without what JSON does not allow: a plus sign, and zeros in front.
+// asJSON returns a number in the form that JSON allows: without a plus sign and leading zeros.
 func asJSON(number string) json.Number {
 	digits, negative := strings.CutPrefix(strings.TrimPrefix(number, "+"), "-")
 	digits = strings.TrimLeft(digits, "0")

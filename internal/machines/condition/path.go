@@ -25,7 +25,7 @@ type Environment struct {
 	PreviousState string
 	// Now is the time of the evaluation. Its location is the zone of system.time.
 	Now time.Time
-	// Due, if set, is what system.time is the time of day of, in place of Now.
+	// Due, if set, is the time that system.time takes its time of day from, in place of Now.
 	Due time.Time
 }
 

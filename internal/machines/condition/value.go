@@ -20,7 +20,7 @@ func (c Clock) String() string {
 	return fmt.Sprintf("%02d:%02d:%02d", c/3600, c/60%60, c%60)
 }
 
-// Some of what [Kind] returns.
+// Some results of [Kind].
 const (
 	Number = "a number"
 	List   = "a list"

@@ -89,7 +89,8 @@ func TestBrokenValues(t *testing.T) {
 	}
 }
 
-// tokens are what [mutate] takes out of a definition: keys, values, and what YAML makes them of.
+// tokens matches the pieces of a definition that [mutate] replaces: keys, values and YAML's
+// punctuation.
 var tokens = regexp.MustCompile(`[^\s:\[\]{},]+|[\n:\[\]{},]`)
 
 // replacements are the texts that it inserts; most are refused by some step of the loader.

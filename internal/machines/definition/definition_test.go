@@ -83,7 +83,7 @@ func TestExampleWithOverrides(t *testing.T) {
 	assert.Nil(t, m.Publish, "null overrides")
 }
 
-// TestThePage loads what docs/machines.md shows.
+// TestThePage loads the definitions shown in docs/machines.md.
 func TestThePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/machines.md")
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func Load(files ...File) (*machines.Definitions, []Warning, error) {
 }
 
 // LoadApplied reads a definition that was applied, perhaps by an earlier version of this program:
-// what that did not refuse is a warning.
+// faults that the earlier version accepted are warnings.
 func LoadApplied(file File) (*machines.Definitions, []Warning, error) {
 	return load(&loader{Document: Read(file), applied: true})
 }
@@ -67,7 +67,7 @@ func load(l *loader) (*machines.Definitions, []Warning, error) {
 
 // Merged returns the layers as one document, which loads to the same definitions: placeholders
 // stay. One file is returned as it is. Merging loses comments. It fails with [Errors] if a file
-// cannot be read or two do not fit, but does not look for what else is wrong.
+// cannot be read or two do not fit, but checks nothing else.
 func Merged(files ...File) ([]byte, error) {
 	d := Read(files...)
 	if err := d.Err(); err != nil {
@@ -86,8 +86,8 @@ type loader struct {
 	applied bool
 }
 
-// refuseNew reports what earlier versions of this program did not refuse: of a definition that was
-// applied, it is a warning.
+// refuseNew reports a fault that earlier versions of this program accepted: in a definition that
+// was applied, it is a warning.
 func (l *loader) refuseNew(at Place, format string, args ...any) {
 	if l.applied {
 		l.Warn(at, format, args...)

@@ -45,8 +45,8 @@ state_machines:
 		problems(t, "state_machines: {m: {states:\n            a}}", base)[:1])
 }
 
-// TestNullRemoves has the null of a layer remove what later ones have, of each kind that a map may
-// have.
+// TestNullRemoves removes keys of later layers by a null of an earlier one, for each kind of value
+// that a map may have.
 func TestNullRemoves(t *testing.T) {
 	base := `
 placeholders: {host: app.example, unused: a}
@@ -189,7 +189,7 @@ func mergedJSON(t *testing.T, text string) string {
 	return string(written)
 }
 
-// TestPreambles has what may stand before a document. Problems have their places in the file.
+// TestPreambles loads documents with preambles. Problems have their places in the file.
 func TestPreambles(t *testing.T) {
 	machine := "state_machines: {m: {states: [{gate: g, exit_condition: x}]}}"
 	for preamble, lines := range map[string]int{

@@ -149,7 +149,8 @@ func (l *loader) pathBehind(v *Value, what string, start int) []string {
 	return path.Names
 }
 
-// refuseSyntax reports an error of package condition in what follows the first bytes of a scalar.
+// refuseSyntax reports an error of package condition in the rest of a scalar, after its first
+// bytes.
 func (l *loader) refuseSyntax(v *Value, what string, start int, err error) {
 	wrong, ok := errors.AsType[*condition.SyntaxError](err)
 	if !ok {

@@ -76,7 +76,7 @@ func mermaid(m *machines.Machine) string {
 	return b.String()
 }
 
-// mermaidText writes what may mean something to Mermaid as character codes.
+// mermaidText writes characters that may have a meaning in Mermaid as character codes.
 func mermaidText(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -208,7 +208,7 @@ func isTooLarge(n *yaml.Node) bool {
 	return errors.Is(err, strconv.ErrRange)
 }
 
-// setScalar reads a scalar; false if it is none that a definition has.
+// setScalar reads a scalar; false if no definition may have it.
 func (v *Value) setScalar(tag string) (ok bool) {
 	v.Text, ok = v.node.Value, true
 	switch tag {

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/machines"
 )
 
-// triggerKeys are the kinds of triggers, and what each may have besides.
+// triggerKeys are the kinds of triggers, and the further keys that each may have.
 var triggerKeys = []struct {
 	kind string
 	more []string
@@ -123,7 +123,7 @@ func (l *loader) timeOfDay(v *Value) *machines.TimeOfDay {
 
 var clockTime = regexp.MustCompile(`^(\d{1,2})[h:](\d{2})m?$`)
 
-// meantTime is a hint what to write for a time of day that is written in another way.
+// meantTime returns a hint how to write a time of day that is written in another way.
 func meantTime(text string) string {
 	parts := clockTime.FindStringSubmatch(text)
 	if parts == nil {

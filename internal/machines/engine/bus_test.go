@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/machines/engine"
 )
 
-// TestAllOfALabelIsInItsPartition has labels go through their lives, and looks where they leave
+// TestAllOfALabelIsInItsPartition takes labels through their lives, and checks where they leave
 // keys.
 func TestAllOfALabelIsInItsPartition(t *testing.T) {
 	eachPartitioned(t, func(t *testing.T, f *partitioned) {

@@ -278,7 +278,7 @@ func TestNoLabelIsLeftInAStateThatHasVanished(t *testing.T) {
 	})
 }
 
-// step has a worker of its own run one task, if there is one.
+// step runs one task with a worker of its own, if there is one.
 func (f *partitioned) step(ctx context.Context) {
 	worker := bus.NewWorkerID()
 	for _, q := range f.Stores.Queues() {

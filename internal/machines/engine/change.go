@@ -115,8 +115,8 @@ func (s *Store) Change(
 	}
 }
 
-// Rest waits until no worker has something to do for a label that has just been changed, at most
-// for some time, and returns it as it is then. It fails as [Store.Label] does.
+// Rest waits until no worker has work to do for a label that has just been changed, at most for
+// some time, and returns it as it is then. It fails as [Store.Label] does.
 func (s *Store) Rest(
 	ctx context.Context, machine machines.Name, name machines.LabelName, wait time.Duration,
 ) (label machines.Label, definitions *machines.Definitions, err error) {

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/machines"
 )
 
-// TestTheChangesOfALabelThatWaitAreBounded has as many wait as may.
+// TestTheChangesOfALabelThatWaitAreBounded fills the queue of waiting changes.
 func TestTheChangesOfALabelThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -46,7 +46,7 @@ func (r *readDefinitions) parse(fields map[string]string) (*machines.Definitions
 	return d, readBesides(d, fields)
 }
 
-// editionOf is what definitions_edition of lua/lib/definitions.lua returns; empty if there
+// editionOf returns the same text as definitions_edition of lua/lib/definitions.lua; empty if there
 // are none.
 func editionOf(version, appliedAt string) string {
 	if version == "" {

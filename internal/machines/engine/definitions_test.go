@@ -55,7 +55,7 @@ func TestReadersShareWhatOneReads(t *testing.T) {
 	})
 }
 
-// TestAMoveIsOverOnceItsStateIsEmpty has definitions keep only the moves that labels need.
+// TestAMoveIsOverOnceItsStateIsEmpty: definitions keep only the moves that labels need.
 func TestAMoveIsOverOnceItsStateIsEmpty(t *testing.T) {
 	each(t, func(t *testing.T, f *machinestest.Fixture) {
 		state := func(name string) string {

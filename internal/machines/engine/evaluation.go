@@ -49,9 +49,8 @@ type feedResult struct {
 	err   error
 }
 
-// Begin prepares to evaluate a label in its state as the trigger that it has asks for. Without
-// feeds, what depends on them is unknown. It fails if the metadata names no time zone where it
-// should.
+// Begin prepares to evaluate a label in its state, for its trigger. Without feeds, tests that
+// depend on them are unknown. It fails if the metadata names no time zone where it should.
 func (e *Evaluator) Begin(ctx context.Context, m *machines.Machine, label *machines.Label, feeds bool) (*Evaluation, error) {
 	metadata, err := machines.ParseObject(label.Metadata)
 	if err != nil {

@@ -89,7 +89,7 @@ state_machines:
 	})
 }
 
-// TestWorkersShareTheClock has two processes look for triggers that are due.
+// TestWorkersShareTheClock looks for due triggers in two processes.
 func TestWorkersShareTheClock(t *testing.T) {
 	eachServed(t, `
 state_machines:

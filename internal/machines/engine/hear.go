@@ -129,7 +129,7 @@ func readEvents(r outbound.Request) ([]machines.Event, error) {
 	return events, nil
 }
 
-// change does what events of a batch change of one label.
+// change makes the changes of one label by events of a batch.
 func (c *Client) change(ctx context.Context, d *machines.Definitions, id labelID, changes []machines.Change) error {
 	for _, change := range changes {
 		var err error
@@ -177,7 +177,7 @@ func (c *Client) hopsOf(ctx context.Context, d *machines.Definitions, e *machine
 	return hops, nil
 }
 
-// outcomeOf says what became of an event. It fails with what may be otherwise another time.
+// outcomeOf returns the outcome of an event. It fails with errors that may not occur another time.
 func outcomeOf(label machines.Label, err error) (eventOutcome, error) {
 	_, invalid := errors.AsType[*bus.Invalid](err)
 	_, full := errors.AsType[*account.FullError](err)

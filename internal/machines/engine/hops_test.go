@@ -47,8 +47,8 @@ state_machines:
         next: b
 `
 
-// delivered hands the events that have come for the machines to them, and has workers do what
-// follows. It returns how many there were. Seen is how many of each batch were handed out before.
+// delivered hands the events for the machines to them, and runs the resulting work. It returns how
+// many there were. Seen is how many of each batch were handed out before.
 func (f *onBus) delivered(seen map[string]int) (events int) {
 	f.T.Helper()
 	var texts []string
@@ -96,7 +96,7 @@ func (f *onBus) moves(machine machines.Name) (hops []int) {
 	return hops
 }
 
-// TestMachinesThatSetOffEachOtherArePaused has a change of a client go round, until a label is
+// TestMachinesThatSetOffEachOtherArePaused sends a client's change round a circle, until a label is
 // paused; that is retried, and then an event of another publisher comes.
 func TestMachinesThatSetOffEachOtherArePaused(t *testing.T) {
 	eachOnBus(t, func(t *testing.T, f *onBus) {

@@ -129,7 +129,7 @@ func (r moveResult) list() []any {
 	return []any{r.Version, r.Edition, r.State, r.Why, r.RunsOn, r.Steps, r.Publication, r.Status}
 }
 
-// Result is part of [queue.Kind]: it is what RESULTS of lua/lib/kind.lua take.
+// Result is part of [queue.Kind]: it returns the arguments of RESULTS of lua/lib/kind.lua.
 func (kind) Result(payload queue.Payload, detail any) []any {
 	visit := payload.(*Visit)
 	r, ok := detail.(Result)
@@ -166,7 +166,7 @@ func (kind) Result(payload queue.Payload, detail any) []any {
 	return values
 }
 
-// Payload is part of [queue.Kind]: it reads what take of lua/lib/kind.lua returns.
+// Payload is part of [queue.Kind]: it reads the reply of take of lua/lib/kind.lua.
 func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	if len(values) != 4 || len(job.Args) != 2 {
 		return nil, fmt.Errorf("take label: %d values, %d arguments", len(values), len(job.Args))

@@ -135,7 +135,7 @@ func (a createArgs) list() []any {
 }
 
 // create makes a label in the first state of its machine, by definitions; a trigger, if not empty,
-// has a worker look at it. It fails with [machines.ErrLabelExists], [machines.ErrLabelDeleted],
+// queues it for a worker. It fails with [machines.ErrLabelExists], [machines.ErrLabelDeleted],
 // [machines.ErrChanged] (the definitions), an [account.FullError] or [bus.ErrUnavailable].
 func (s *Store) create(
 	ctx context.Context, m *machines.Machine, name machines.LabelName, d *machines.Definitions,
@@ -148,13 +148,13 @@ func (s *Store) create(
 	return replied("create label", s.group.Change(ctx, scriptLabelCreate, args.list()...))
 }
 
-// isAtRest looks whether no worker has something to do for a label now, or it is gone.
+// isAtRest reports whether no worker has work to do for a label now, or it is gone.
 func (s *Store) isAtRest(ctx context.Context, id labelID) (bool, error) {
 	rests, err := s.group.Run(ctx, scriptLabelRests, string(id.machine), string(id.name)).Int()
 	return rests == 1, rdb.Wrap("look at label", err)
 }
 
-// patch is what changes make of a label.
+// patch is the result of changes of a label.
 type patch struct {
 	metadata []byte
 	// trigger, if not empty, starts an evaluation of the label's gate; pending repeats it each minute
@@ -212,7 +212,7 @@ func (s *Store) Delete(ctx context.Context, m *machines.Machine, name machines.L
 	return replied("delete label", s.group.Change(ctx, scriptLabelDelete, string(m.Name), string(name), now.UnixMilli(), publication(m)))
 }
 
-// Ask has a worker look at a label that is in a state. It fails with [machines.ErrUnknownLabel],
+// Ask queues a label that is in a state for a worker. It fails with [machines.ErrUnknownLabel],
 // [machines.ErrLabelDeleted], [machines.ErrChanged] (the state) or [bus.ErrUnavailable].
 func (s *Store) Ask(
 	ctx context.Context, machine machines.Name, name machines.LabelName, state machines.StateName, trigger string,
@@ -252,7 +252,7 @@ func (s *Store) History(ctx context.Context, label *machines.Label) (moves []mac
 	return moves, label.Moves + 1, nil
 }
 
-// readMove reads what note_move of lua/lib/labels.lua has written.
+// readMove reads a move as note_move of lua/lib/labels.lua writes it.
 func readMove(text string) (move machines.Move, err error) {
 	var at int64
 	var from, to *machines.StateName

@@ -284,7 +284,7 @@ func TestWaitingForRest(t *testing.T) {
 	})
 }
 
-// TestBytesOfALabel measures what many labels with 100 bytes of metadata take.
+// TestBytesOfALabel measures the memory of many labels with 100 bytes of metadata.
 func TestBytesOfALabel(t *testing.T) {
 	t.Parallel()
 	const labels, most = 5000, 700

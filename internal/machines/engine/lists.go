@@ -26,9 +26,9 @@ type Listed struct {
 }
 
 // List lists labels of a machine in the order of the bytes of their names. It reads at most as many
-// names as are asked for, and the states of these. Next is the name after
-// which the next page begins, empty if there is none; while there is one, a page may have less
-// labels than asked for. It fails with [bus.ErrUnavailable].
+// names as are asked for, and the states of these. Next is the name after which the next page
+// begins, empty if there is none; while there is one, a page may have fewer labels than asked for.
+// It fails with [bus.ErrUnavailable].
 func (s *Store) List(
 	ctx context.Context, machine machines.Name, f Filter,
 ) (list []Listed, next machines.LabelName, err error) {

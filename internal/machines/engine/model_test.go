@@ -31,7 +31,7 @@ state_machines:
 
 var after = map[machines.StateName]machines.StateName{"a": "b", "b": "c", "c": "a"}
 
-// model drives random steps, and knows what must come of them.
+// model drives random steps, and knows their expected results.
 type model struct {
 	*machinestest.Fixture
 	tasks map[bus.WorkerID]*queue.Task

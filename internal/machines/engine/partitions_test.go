@@ -135,7 +135,8 @@ func TestLabelsOfAllPartitionsAreToldAndHeardOf(t *testing.T) {
 	})
 }
 
-// TestEventsWaitForTheDefinitionsByWhichTheyAreHeard has them come to one partition before another.
+// TestEventsWaitForTheDefinitionsByWhichTheyAreHeard applies definitions to one partition before
+// another.
 func TestEventsWaitForTheDefinitionsByWhichTheyAreHeard(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		ctx := t.Context()

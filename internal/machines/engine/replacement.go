@@ -102,7 +102,7 @@ type definitionsArgs struct {
 	Version, Now   int64  // ms
 	YAML           []byte // the definitions
 	Moves, Outline []byte // JSON; the moves are of labels, and not over
-	Prepared       string // what must be: see definitions_prepare.lua; empty for nothing
+	Prepared       string // the preparation required: see definitions_prepare.lua; empty for none
 	Vanished       int    // states
 }
 
@@ -132,7 +132,7 @@ func (s *Store) Replace(ctx context.Context, r *Replacement, preparation string)
 	return replaced("put definitions", s.redis.Change(ctx, scriptDefinitionsPut, args...))
 }
 
-// Prepare has no label come to a state that a replacement is without, until the definitions are
+// Prepare keeps labels out of states that a replacement is without, until the definitions are
 // replaced or the preparation is abandoned. It fails as [Store.Replace] does.
 func (s *Store) Prepare(ctx context.Context, r *Replacement, preparation string) error {
 	return replaced("prepare definitions", s.redis.Change(ctx, scriptPrepare, r.appendVanished([]any{r.base, preparation})...))

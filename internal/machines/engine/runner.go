@@ -104,7 +104,7 @@ func (r *Runner) step(ctx context.Context, d *machines.Definitions, visit *Visit
 	return r.act(ctx, m, state, visit)
 }
 
-// leave has a label go on from a state that has vanished.
+// leave moves a label on from a state that has vanished.
 func (r *Runner) leave(d *machines.Definitions, visit *Visit) (Result, time.Duration) {
 	to := d.Successor(visit.Machine, visit.State)
 	if to == "" {

@@ -6,7 +6,7 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// eventOutcome is what became of an event that a machine has heard.
+// eventOutcome is the result of an event that a machine has consumed.
 type eventOutcome string
 
 // The outcomes: the label was changed or made; there is no such label, or it was deleted; the event
@@ -39,8 +39,8 @@ var (
 	actionOutcomes = []string{telemetry.Moved, "attempted", "errored", "paused"}
 )
 
-// BeginSeries begins the series of a machine: what may become of its labels and events, and of
-// requests to its feeds. Which other statuses feeds will answer is not known.
+// BeginSeries begins the series of a machine: the outcomes of its labels, its events, and requests
+// to its feeds. Which other statuses feeds will answer is not known.
 func BeginSeries(recorder *telemetry.Recorder, m *machines.Machine) {
 	name := string(m.Name)
 	for _, s := range m.States {

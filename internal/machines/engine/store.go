@@ -35,7 +35,7 @@ func SizeOf(metadata int64, moves int64) int64 {
 	return LabelBytes + metadata + HistoryBytes*((min(moves, machines.Kept)+movesCharged-1)/movesCharged)
 }
 
-// library is what labels add to the queue's scripts, and more.
+// library is the labels' addition to the queue's scripts, and more.
 var library = append(slices.Clone(account.Library),
 	fmt.Sprintf("local LABEL_BYTES = %d\nlocal HISTORY_BYTES = %d\nlocal MOVES_CHARGED = %d\n", LabelBytes, HistoryBytes, movesCharged),
 	lua("lib/keys", "lib/entries", "lib/definitions", "lib/labels"))
@@ -82,13 +82,13 @@ type Store struct {
 	Trace func(context.Context) string
 
 	redis *rdb.Partition
-	// group runs what clients do with single labels, many of them at once.
+	// group runs clients' steps on single labels, many of them at once.
 	group *rdb.Group
 	keys  layout.Keys
 	queue *queue.Queue
 	// latest are the definitions that were read last.
 	latest *definitionCache
-	// turns has the changes of a label take turns, and rests is how requests wait until one rests.
+	// turns serializes the changes of a label, and rests lets requests wait until one rests.
 	turns *turns
 	rests *watches
 	// client is the caller, empty for root and for the bus itself: see [Store.For].

@@ -147,7 +147,7 @@ func TestMovesWaitUntilTheyCanBePublished(t *testing.T) {
 	})
 }
 
-// TestOtherDefinitionsFreeMovesThatWait has a move wait whose publisher is gone.
+// TestOtherDefinitionsFreeMovesThatWait starts with a waiting move whose publisher is gone.
 func TestOtherDefinitionsFreeMovesThatWait(t *testing.T) {
 	for _, c := range []struct {
 		next string

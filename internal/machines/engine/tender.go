@@ -16,8 +16,8 @@ const TenderInterval = 2 * time.Second
 // just when its walk ended. Missed triggers are made up for.
 const tendAgain = time.Minute
 
-// Tender has the walks of timed triggers run, and all partitions have the same definitions. Every
-// worker has one.
+// Tender runs the walks of timed triggers, and makes all partitions have the same definitions.
+// Every worker has one.
 type Tender struct {
 	stores *Bus
 	now    func() time.Time

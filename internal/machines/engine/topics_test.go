@@ -196,8 +196,8 @@ func TestEventsThatAreDroppedAreCounted(t *testing.T) {
 	})
 }
 
-// TestAnAccountTellsNoToken has a client whose name is its token, as older buses have some, publish
-// what makes a label: its account has the name by which the client is known elsewhere.
+// TestAnAccountTellsNoToken publishes, as a client whose name is its token, as on some older buses,
+// an event that makes a label: its account has the name by which the client is known elsewhere.
 func TestAnAccountTellsNoToken(t *testing.T) {
 	eachOnBus(t, func(t *testing.T, f *onBus) {
 		const secret = "legacy-token"

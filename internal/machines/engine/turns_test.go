@@ -141,7 +141,7 @@ func TestAChangeThatIsRefusedLeavesOutItselfOnly(t *testing.T) {
 	})
 }
 
-// TestManyEventsAtOnceMakeALabelOnce has changes that may make their label.
+// TestManyEventsAtOnceMakeALabelOnce makes changes that may create their label.
 func TestManyEventsAtOnceMakeALabelOnce(t *testing.T) {
 	each(t, func(t *testing.T, f *machinestest.Fixture) {
 		var all sync.WaitGroup

@@ -254,7 +254,7 @@ state_machines:
       - {gate: b, exit_condition: false}
 `
 
-// TestATriggerComesBack has one do so while its walk ends because it is gone.
+// TestATriggerComesBack restores a trigger while its walk ends because it is gone.
 func TestATriggerComesBack(t *testing.T) {
 	eachServed(t, everyMinute, func(t *testing.T, f *machinestest.Fixture, _ *machinestest.Service) {
 		f.Create("t", "ann", `{"go":true}`)

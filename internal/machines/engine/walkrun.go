@@ -113,7 +113,7 @@ func startOf(p Progress, d *machines.Definitions, now time.Time) Progress {
 	return p
 }
 
-// review has workers look at all labels of a state once.
+// review queues all labels of a state once.
 func (r walker) review(
 	ctx context.Context, d *machines.Definitions, w machines.Walk, p Progress,
 ) (next time.Time, err error) {

@@ -66,9 +66,8 @@ func (s *Store) Slice(ctx context.Context, w machines.Walk, after machines.Label
 	return labels, nil
 }
 
-// Step has workers look at labels of a walk that were chosen by definitions, and notes its
-// progress. It fails with [machines.ErrChanged] if the definitions are others now, or
-// [bus.ErrUnavailable].
+// Step queues labels of a walk that were chosen by definitions, and notes its progress. It fails
+// with [machines.ErrChanged] if the definitions are others now, or [bus.ErrUnavailable].
 func (s *Store) Step(
 	ctx context.Context, d *machines.Definitions, w machines.Walk, p Progress, names []machines.LabelName,
 ) error {

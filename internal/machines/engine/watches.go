@@ -130,7 +130,7 @@ func (w *watches) claim(v *watch, joined int, now, begun time.Time) (look int, n
 	return v.looks, now.Add(paceOf(v.looks-joined, now.Sub(begun)))
 }
 
-// tell has all that wait know that a look has found the label at rest.
+// tell notifies all waiting requests that a look has found the label at rest.
 func (w *watches) tell(v *watch, look int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

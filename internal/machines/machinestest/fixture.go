@@ -29,7 +29,7 @@ var Start = time.UnixMilli(1_700_000_000_000).UTC()
 // Namespace is the namespace of a fixture's keys.
 const Namespace = "m:"
 
-// soon bounds what must happen; nothing waits that long unless it fails.
+// soon is the timeout of tests; a wait takes that long only if the test fails.
 const soon = time.Minute
 
 // Fixture is the machines of a test. Whatever fails fails the test.
@@ -116,7 +116,7 @@ func (f *Fixture) Machine(name machines.Name) *machines.Machine {
 	return definitions.Machine(name)
 }
 
-// Create makes a label with metadata, and has workers look at it.
+// Create makes a label with metadata, and queues it.
 func (f *Fixture) Create(machine machines.Name, name machines.LabelName, metadata string) {
 	f.T.Helper()
 	_, err := f.Stores.Of(machine, name).Add(f.T.Context(), machine, name, f.object(metadata), f.Now)
@@ -124,7 +124,7 @@ func (f *Fixture) Create(machine machines.Name, name machines.LabelName, metadat
 	f.Work()
 }
 
-// Change merges a patch into the metadata of a label, and has workers look at it.
+// Change merges a patch into the metadata of a label, and queues it.
 func (f *Fixture) Change(machine machines.Name, name machines.LabelName, patch string) {
 	f.T.Helper()
 	_, err := f.Stores.Of(machine, name).Merge(f.T.Context(), machine, name, f.object(patch), false)
@@ -155,7 +155,7 @@ func (f *Fixture) Work() (tasks int) {
 	return 0
 }
 
-// Take has a worker take the next task; nil if there is none.
+// Take takes the next task for a worker; nil if there is none.
 func (f *Fixture) Take(worker bus.WorkerID) *queue.Task {
 	f.T.Helper()
 	for _, q := range f.Stores.Queues() {
@@ -186,7 +186,7 @@ func (f *Fixture) Finish(task *queue.Task) (owned bool) {
 	return owned
 }
 
-// Pass moves the clock on, and has workers do what becomes due.
+// Pass advances the clock, and runs the work that becomes due.
 func (f *Fixture) Pass(d time.Duration) (tasks int) {
 	f.T.Helper()
 	f.Now = f.Now.Add(d)
@@ -221,8 +221,8 @@ func (f *Fixture) Route(machine machines.Name, name machines.LabelName) (route [
 	return route
 }
 
-// RequireSound requires what holds between any two steps: what doctor examines, and that the names
-// of deleted labels expire.
+// RequireSound requires the invariants between any two steps: the ones that doctor examines, and
+// that the names of deleted labels expire.
 func (f *Fixture) RequireSound(t require.TestingT) {
 	ctx, raw := f.T.Context(), f.Server.Raw
 	for _, p := range f.Partitions {

@@ -1,4 +1,4 @@
--- Has a worker look at a label that is in a state.
+-- Queues a label that is in a state for a worker.
 --
 -- ARGV     1 namespace, 2 machine, 3 name, 4 state, 5 trigger, 6 traceparent or ''
 -- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'changed'} if it is in another state

@@ -1,4 +1,4 @@
--- Looks whether no worker has something to do for a label now, or there is no such label.
+-- Checks whether no worker has work to do for a label now, or there is no such label.
 --
 -- ARGV     1 namespace, 2 machine, 3 name
 -- Returns  1 or 0

@@ -1,4 +1,4 @@
--- Has an errored label try its action again, from its first attempt.
+-- Retries the action of an errored label, from its first attempt.
 --
 -- ARGV     1 namespace, 2 machine, 3 name, 4 traceparent or ''
 -- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'not errored'}

@@ -1,4 +1,4 @@
--- Has workers look at labels of a state, for a trigger, and notes how far the walk has come.
+-- Queues labels of a state for workers, for a trigger, and notes how far the walk has come.
 --
 -- ARGV     1 namespace, 2 machine, 3 state, 4 trigger, 5 the walk, 6 the note of it, 7 the
 --          edition of the definitions by which the labels were chosen, 8.. names

@@ -13,7 +13,7 @@ local function clear_errored(label)
   redis.call('ZREM', errored_labels_key(label.machine), label.name)
 end
 
--- Has a worker look again at a label that does not move now. If its webhook was acknowledged, that
+-- Schedules another look at a label that does not move now. If its webhook was acknowledged, that
 -- is not called again.
 local function put_off_move(label, status, time)
   if status ~= '' then

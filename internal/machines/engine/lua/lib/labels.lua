@@ -1,4 +1,4 @@
--- Labels: their records, what asks for them, and their moves.
+-- Labels: their records, the requests to evaluate them, and their moves.
 
 local QUEUE = 'machines'
 local KEPT = 99 -- the index of the last move of a history that is kept
@@ -31,7 +31,8 @@ local function charge_label(label, bytes)
   if label.by and bytes ~= 0 then charge(account_of(label.by), bytes) end
 end
 
--- How many bytes of metadata a label has. What another program has written there counts as nothing.
+-- How many bytes of metadata a label has. A value of another type, written by another program,
+-- counts as nothing.
 local function metadata_bytes(machine, name)
   return tonumber(redis.pcall('STRLEN', label_metadata_key(machine, name))) or 0
 end
@@ -76,7 +77,7 @@ local function note_hops(machine, name, hops, before)
   note_request(machine, name, 'hops', hops, '0', before)
 end
 
--- Has a worker look at a label, for a trigger.
+-- Queues a label for a worker, for a trigger.
 local function ask(machine, name, trigger)
   redis.call('HSET', label_key(machine, name), 'asked', trigger)
   local entry = entry_of(machine, name)
