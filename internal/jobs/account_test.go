@@ -26,7 +26,7 @@ func (s *shop) kept(client bus.ClientName) int64 {
 	return accounts.Kept[client]
 }
 
-// countAll counts what all types and jobs take, and the keys that remember removed ones.
+// countAll counts the bytes of all types and jobs, and of the keys that remember removed ones.
 func (s *shop) countAll() (bytes int64) {
 	ctx, raw := s.T.Context(), s.server.Raw
 	for _, key := range raw.Keys(ctx, s.Keys.JobData("*")).Val() {
@@ -147,7 +147,8 @@ func TestAFullAccount(t *testing.T) {
 	})
 }
 
-// TestATypeThatPassesToAnotherClient has a client make a type anew which has another's archive.
+// TestATypeThatPassesToAnotherClient makes a type anew by a client while another's archive of it
+// remains.
 func TestATypeThatPassesToAnotherClient(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

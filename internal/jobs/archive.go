@@ -26,8 +26,8 @@ func NewArchive(store *Store, recorder *telemetry.Recorder, now func() time.Time
 	return &Archive{store: store, recorder: recorder, now: now}
 }
 
-// Purge removes the jobs that were kept as long as their type says, and goes on with what else is
-// left to do for job types. While there is no type it costs one command.
+// Purge removes archived jobs whose retention is over, and continues other housekeeping of job
+// types. While there is no type it costs one command.
 func (a *Archive) Purge(ctx context.Context) error {
 	_, err := a.store.Purge(ctx, a.now(), func() bool { return ctx.Err() == nil })
 	return err

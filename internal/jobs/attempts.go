@@ -48,7 +48,7 @@ func (s *Store) Attempts(ctx context.Context, name TypeName, id ID) (list []Atte
 	return list[:min(len(list), MaxAttemptsKept)], nil
 }
 
-// readAttempt reads what tries_of of lua/lib/steps.lua has made.
+// readAttempt reads an attempt as tries_of of lua/lib/steps.lua writes it.
 func readAttempt(text string) (a Attempt, ok bool) {
 	fields := strings.Split(text, betweenFields)
 	if len(fields) != 8 {

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestAJobSaysWhyItFailed has the attempts of a job end in each way.
+// TestAJobSaysWhyItFailed ends the attempts of a job in each way.
 func TestAJobSaysWhyItFailed(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -194,7 +194,7 @@ func (s *Bus) HasWorker(ctx context.Context, now time.Time) (bool, error) {
 
 // Page returns up to limit of all types, as [Bus.Types], from behind a cursor, which is empty for
 // the newest. Next is the cursor of the next page, empty if there is none. It fails with
-// [bus.ErrUnavailable], or a [bus.Invalid] for a cursor that is none.
+// [bus.ErrUnavailable], or a [bus.Invalid] for a malformed cursor.
 func (s *Bus) Page(ctx context.Context, after string, limit int) (page []Type, next string, err error) {
 	last, err := parseCursor(after)
 	if err != nil {

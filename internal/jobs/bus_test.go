@@ -21,7 +21,7 @@ import (
 
 func nobodyRefuses(jobs.Type) error { return nil }
 
-// TestAllOfATypeIsInItsPartition has jobs go through their lives, and looks where they leave keys.
+// TestAllOfATypeIsInItsPartition takes jobs through their lives, and checks where they leave keys.
 func TestAllOfATypeIsInItsPartition(t *testing.T) {
 	each(t, func(t *testing.T, s *shops) {
 		ctx, names := t.Context(), s.addAll()
@@ -205,7 +205,7 @@ func (s *shops) requireWithout(away int, names []jobs.TypeName) {
 	}
 }
 
-// calls are all that is about a type, which has a job, with what came of them.
+// calls makes every call about a type that has a job, and returns their errors.
 func (s *shops) calls(name jobs.TypeName) map[string]error {
 	ctx, st, fresh := s.Context(), s.Of(name), jobs.NewID()
 	errOf := func(_ any, err error) error { return err }

@@ -12,7 +12,7 @@ import (
 // maxHold bounds how long a service may have the jobs of its type held back.
 const maxHold = time.Hour
 
-// decision is what follows from an attempt.
+// decision is the consequence of an attempt.
 type decision struct {
 	Outcome
 	// retryAt is when the job comes up again; zero if it has ended.
@@ -32,7 +32,7 @@ func (d *decision) ended(run *Run) Status {
 	}
 }
 
-// decide decides what follows from a POST. Chance, in [0, 1), spreads the retries.
+// decide decides the consequence of a POST. Chance, in [0, 1), spreads the retries.
 func decide(run *Run, a outbound.Attempt, now time.Time, chance float64) decision {
 	d := decision{Outcome: Outcome{Standing: bus.Proven, Status: a.Status, Public: isShown(run, a)}}
 	if a.Status/100 != 2 {

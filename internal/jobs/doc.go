@@ -13,6 +13,6 @@
 //
 // [Type] and [Job] are the vocabulary, with the rules of both. A [Store] has the jobs of a
 // partition, and every step that changes them, each one script; a [Bus] has all partitions'. A
-// [Runner] hands a job that a worker has taken to its service. [SpareTasksOf] is what jobs need
-// besides being done.
+// [Runner] hands a job that a worker has taken to its service. [SpareTasksOf] returns the
+// housekeeping of jobs.
 package jobs

@@ -18,8 +18,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestAJobIsPostedAgainOverANewConnection has a connection that was used before be silent: the job
-// does not wait for its deadline, and has all its attempts.
+// TestAJobIsPostedAgainOverANewConnection leaves a reused connection without an answer: the job
+// does not wait for its deadline, and keeps all its attempts.
 func TestAJobIsPostedAgainOverANewConnection(t *testing.T) {
 	var posts atomic.Int64
 	service := newService(t, func(w http.ResponseWriter, r *http.Request) {

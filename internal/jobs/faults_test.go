@@ -207,8 +207,8 @@ func TestADamagedListHarmsNoOtherType(t *testing.T) {
 	})
 }
 
-// TestWhatNoReplicaConfirmsFails does what clients do on a Redis without the replica that is to
-// confirm it.
+// TestWhatNoReplicaConfirmsFails makes clients' calls on a Redis without the replica that is to
+// confirm them.
 func TestWhatNoReplicaConfirmsFails(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)

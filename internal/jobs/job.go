@@ -92,8 +92,8 @@ type Job struct {
 type Attempt struct {
 	// Attempt is how many attempts were left, this one included.
 	Attempt int
-	// BeganAt is when a worker or a service took the job, EndedAt when it was known what came of it;
-	// zero while it is not.
+	// BeganAt is when a worker or a service took the job, EndedAt when its outcome was known; zero
+	// before.
 	BeganAt, EndedAt time.Time
 	// Outcome is "succeeded", "failed", "held" if the service asked for time, or "in-progress".
 	Outcome string

@@ -65,8 +65,8 @@ func (r *Run) LogAttrs() []slog.Attr {
 // accepted, succeeded or was not sent.
 type Outcome struct {
 	Result RunResult
-	// Reason says what happened, if not the service said that the attempt failed; of a job that was
-	// accepted, why a report was not read.
+	// Reason says why the attempt failed, unless the service reported the failure; for an accepted
+	// job, why a report was not read.
 	Reason string
 	// Reported is whether it was the service that said so.
 	Reported bool
@@ -79,7 +79,7 @@ type Outcome struct {
 	Public  bool
 }
 
-// RunResult is what came of handing a job to its service.
+// RunResult is the result of handing a job to its service.
 type RunResult string
 
 // The results.
@@ -100,7 +100,7 @@ type Ended struct {
 	Type TypeName
 	// Status is [Queued] if it is tried again.
 	Status Status
-	// Reason says what ended the attempt; empty if it expired.
+	// Reason says why the attempt ended; empty if it expired.
 	Reason string
 }
 
@@ -136,7 +136,7 @@ func (kind) Discarded(values []any) any {
 	}
 }
 
-// runReply is what payload_of of lua/lib/kind.lua returns.
+// runReply is the reply of payload_of of lua/lib/kind.lua.
 type runReply struct {
 	Type, Strategy, Attempts, MaxAttempts, Data, URL, Timeout, Holds, Standing, Sequence, Traceparent any
 }

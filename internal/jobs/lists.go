@@ -65,8 +65,8 @@ type Placed struct {
 }
 
 // Open lists jobs that have not ended, the newest first. Next is the cursor of the next page, empty
-// if there is none; while there is one, a page may have less jobs than asked for. It fails with
-// [bus.ErrUnavailable], or a [bus.Invalid] for a cursor that is none.
+// if there is none; while there is one, a page may have fewer jobs than asked for. It fails with
+// [bus.ErrUnavailable], or a [bus.Invalid] for a malformed cursor.
 func (s *Store) Open(ctx context.Context, f Filter) (list []Job, next string, err error) {
 	return unplaced(s.Page(ctx, ListOpen, f))
 }
@@ -84,7 +84,7 @@ func unplaced(page []Placed, next string, err error) ([]Job, string, error) {
 	return list, next, err
 }
 
-// errBefore is the error of a cursor that is none.
+// errBefore is the error for a malformed cursor.
 var errBefore = bus.Invalidf("", "the query's before must be that of the Link of the page before")
 
 // MaxPageBytes is how much data the jobs of a page have together, but for the last ones read: a
@@ -104,8 +104,8 @@ const (
 )
 
 // Page is [Store.Open] or [Store.Archived], with the places of the jobs. It reads the lists a slice
-// at a time, so that no step keeps Redis from serving others. What changes meanwhile is listed as
-// it was or as it is, or left out if it has left the list.
+// at a time, so that no step keeps Redis from serving others. A job that changes meanwhile is
+// listed as it was or as it is, or left out if it has left the list.
 func (s *Store) Page(ctx context.Context, of Which, f Filter) (page []Placed, next string, err error) {
 	before := Place{Time: math.MaxInt64}
 	if f.Before != "" {

@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// model drives random steps, and knows what must come of them.
+// model drives random steps, and knows their expected results.
 type model struct {
 	*shop
 	rt    *rapid.T
@@ -27,7 +27,7 @@ type model struct {
 	// dead are tasks of workers that were taken to be dead, deaths how often that came.
 	dead   []*queue.Task
 	deaths int
-	// held is what services have: each attempt that they may report on.
+	// held is the attempts that services have, and may report on.
 	held map[jobs.ID]attempt
 	ids  []jobs.ID
 	// handed is how often a job of [jobs.AtMostOnce] was handed out.
@@ -199,7 +199,7 @@ func (m *model) cancelSome(rt *rapid.T) {
 	}
 }
 
-// replaySome has a copy share the data of a job, or of what that is a copy of.
+// replaySome makes a copy that shares the data of a job, or of the job that it was copied from.
 func (m *model) replaySome(rt *rapid.T) {
 	m.rt = rt
 	id, copied := m.id(), jobs.NewID()
@@ -270,7 +270,7 @@ func (m *model) check(rt *rapid.T) {
 	}
 }
 
-// drain has services do all that is left: nothing may wait for ever.
+// drain lets services do all remaining jobs: none may wait for ever.
 func (m *model) drain(rt *rapid.T) {
 	ctx := m.T.Context()
 	for _, name := range modelTypes {

@@ -18,7 +18,8 @@ type once struct {
 	now     func() time.Time
 
 	mu sync.Mutex
-	// sent is what each worker has sent last of each type: the jobs of a type are in one partition.
+	// sent is the job that each worker sent last for each type: the jobs of a type are in one
+	// partition.
 	sent map[sender]sending
 	// until is when replicas are asked again that have not confirmed the last that was asked, by the
 	// partition that they are of.
@@ -64,7 +65,7 @@ func (o *once) last(from sender) sending {
 	return o.sent[from]
 }
 
-// requireConfirmed has replicas confirm that a job was taken. If they do not, it returns how long
+// requireConfirmed makes replicas confirm that a job was taken. If they do not, it returns how long
 // the job waits. While they do not, one thread asks them now and then, and no other waits for them.
 func (o *once) requireConfirmed(ctx context.Context, task *queue.Task, run *Run) (wait time.Duration) {
 	if o.confirm == nil {

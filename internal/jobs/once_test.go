@@ -15,7 +15,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestWhatIsTriedOnceIsSentOnceItIsConfirmed has no replica confirm at first that one was taken.
+// TestWhatIsTriedOnceIsSentOnceItIsConfirmed starts without a replica that confirms that the job
+// was taken.
 func TestWhatIsTriedOnceIsSentOnceItIsConfirmed(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		service := newService(t, with(http.StatusOK, `{"status":"succeeded"}`))

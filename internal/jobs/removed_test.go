@@ -55,7 +55,7 @@ func (s *shop) enqueue(name jobs.TypeName, ids ...jobs.ID) error {
 	return err
 }
 
-// end has a job end in any state, and requires that the same request is refused while it is kept.
+// end ends a job in any state, and requires that the same request is refused while it is kept.
 func (s *shop) end(name jobs.TypeName, id jobs.ID, status jobs.Status) {
 	s.T.Helper()
 	switch status {

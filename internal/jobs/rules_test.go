@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/jobs"
 )
 
-// valid is a type to which nothing is wrong.
+// valid returns a valid type.
 func valid() jobs.Type {
 	return jobs.Type{
 		Name: "invoice-shipments", Strategy: jobs.AtLeastOnce, Attempts: 7, Concurrency: 3,

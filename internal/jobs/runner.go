@@ -30,8 +30,8 @@ type RunnerConfig struct {
 	// would learn the password that opens the services of all others. A service at such a URL can
 	// authenticate the bus by a secret in the URL's path.
 	Password string
-	// Confirm, if given, has replicas confirm that a worker has taken a job, which they must before a
-	// job is sent that is tried once at most: see [Store.Confirm].
+	// Confirm, if given, makes replicas confirm that a worker has taken a job; a job that is tried
+	// once at most is not sent before: see [Store.Confirm].
 	Confirm func(ctx context.Context, name TypeName, id ID, worker bus.WorkerID) error
 	// Tracer, if given, makes a span of each attempt.
 	Tracer *telemetry.Tracer

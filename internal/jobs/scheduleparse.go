@@ -88,7 +88,7 @@ func checkField(i int, text string) error {
 		i+1, f.name, text, f.values)
 }
 
-// loadZone returns a time zone. What time.LoadLocation calls Local is another one on each host.
+// loadZone returns a time zone. It refuses Local of time.LoadLocation, which differs between hosts.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil

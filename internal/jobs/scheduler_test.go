@@ -139,7 +139,7 @@ func TestABrokenScheduleHarmsNoOther(t *testing.T) {
 	})
 }
 
-// TestWithoutSchedulesRedisIsHardlyAsked also has Redis go away.
+// TestWithoutSchedulesRedisIsHardlyAsked also stops Redis.
 func TestWithoutSchedulesRedisIsHardlyAsked(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)

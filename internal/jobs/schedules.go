@@ -34,7 +34,7 @@ func (s *Store) Schedules(ctx context.Context) ([]Schedule, error) {
 	return schedules, err
 }
 
-// Turn is what came of a time of a schedule.
+// Turn is the result of a time of a schedule.
 type Turn string
 
 // The turns.

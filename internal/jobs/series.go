@@ -13,7 +13,7 @@ import (
 const SeriesInterval = 10 * time.Second
 
 // SeriesOf returns a function that begins the series of the attempts of all types. Each worker
-// calls it, because any may be the first to see what becomes of their jobs. It costs one command in
+// calls it, because any may be the first to complete one of their jobs. It costs one command in
 // each partition.
 func SeriesOf(all *Bus, recorder *telemetry.Recorder) func(context.Context) error {
 	return func(ctx context.Context) error {

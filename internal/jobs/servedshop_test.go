@@ -23,7 +23,7 @@ import (
 	"routemaster/internal/worker"
 )
 
-// soon bounds what must happen; nothing waits that long unless it fails.
+// soon is the timeout of tests; a wait takes that long only if the test fails.
 const soon = time.Minute
 
 // post is a POST that a service got.
@@ -97,7 +97,7 @@ func with(status int, body string) http.HandlerFunc {
 	}
 }
 
-// servedShop is the jobs of a test, and what runs them.
+// servedShop is the jobs of a test, and the services that run them.
 type servedShop struct {
 	*jobstest.Shop
 	config  jobs.RunnerConfig

@@ -76,7 +76,7 @@ func (s *shop) take(worker bus.WorkerID, id jobs.ID) *queue.Task {
 	return task
 }
 
-// takeNothing requires that there is no job for a worker, and returns what ended.
+// takeNothing requires that there is no job for a worker, and returns the jobs that ended.
 func (s *shop) takeNothing() []any {
 	s.T.Helper()
 	taken := s.acquire("idle")
@@ -92,7 +92,7 @@ func (s *shop) complete(task *queue.Task, o jobs.Outcome, retryAt time.Time) {
 	require.True(s.T, owned)
 }
 
-// accept has a service take a job.
+// accept completes a task as accepted by its service.
 func (s *shop) accept(task *queue.Task) {
 	s.T.Helper()
 	s.complete(task, jobs.Outcome{Result: jobs.RunAccepted, Standing: bus.Proven},
@@ -111,7 +111,7 @@ func (s *shop) counts(name jobs.TypeName) jobs.Counts {
 	return counts[0]
 }
 
-// lapse has a service take a job, and say nothing until its deadline.
+// lapse completes a task as accepted by its service, which then does not report until the deadline.
 func (s *shop) lapse(task *queue.Task) {
 	s.T.Helper()
 	s.accept(task)

@@ -103,7 +103,7 @@ func (s *shops) pages(archived bool, f jobs.Filter) (ids []jobs.ID) {
 	return nil
 }
 
-// run has a worker take all jobs of a partition that are due, and calls them succeeded.
+// run takes all due jobs of a partition with a worker, and completes them as succeeded.
 func (s *shops) run(number int) (ids []jobs.ID) {
 	s.Helper()
 	q, ctx := s.Queues()[number], s.Context()

@@ -16,7 +16,7 @@ type jobFields struct {
 	Type, Status, Attempts, Sequence, RunAfter, ExpiresAt, CreatedAt, UpdatedAt, Deadline, ArchivedAt, Reason, Data, Started any
 }
 
-// readJob reads what show_job of lua/lib/steps.lua returns, and lists.
+// readJob reads a job as show_job of lua/lib/steps.lua and lists return it.
 func readJob(shown any) (job Job, ok bool) {
 	parts, _ := shown.([]any)
 	if len(parts) < 3 {
@@ -98,7 +98,7 @@ func (s *Store) Enqueue(
 	return enqueued, nil
 }
 
-// readEnqueued reads what job_enqueue.lua returns of a job.
+// readEnqueued reads the reply of job_enqueue.lua for a job.
 func readEnqueued(name TypeName, n NewJob, reply []any, now time.Time) (job Job, ok bool) {
 	if len(reply) != 2 { // it was there already
 		return readJob(reply)
@@ -203,7 +203,7 @@ func (s *Store) Cancel(ctx context.Context, name TypeName, id ID, now time.Time)
 	return Status(rdb.Text(rest[0])), nil
 }
 
-// Confirm has replicas confirm that a worker has taken a job, if they must confirm changes. It
+// Confirm makes replicas confirm that a worker has taken a job, if they must confirm changes. It
 // fails with [ErrNotInProgress] if the worker does not have the job any more, or with
 // [bus.ErrUnavailable].
 func (s *Store) Confirm(ctx context.Context, name TypeName, id ID, worker bus.WorkerID) error {

@@ -26,7 +26,7 @@ const (
 	RemovedBytes = 200
 )
 
-// library is what jobs add to the queue's scripts, and more.
+// library is the jobs' addition to the queue's scripts, and more.
 var library = append(slices.Clone(account.Library),
 	fmt.Sprintf("local JOB_BYTES, TYPE_BYTES, REMOVED_BYTES = %d, %d, %d\n", JobBytes, TypeBytes, RemovedBytes), lua("lib/keys", "lib/types", "lib/steps"))
 
@@ -68,7 +68,7 @@ func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
 // reads the record.
 type Store struct {
 	redis *rdb.Partition
-	// group runs what clients do with single jobs, many of them at once.
+	// group runs clients' steps on single jobs, many of them at once.
 	group *rdb.Group
 	keys  layout.Keys
 	queue *queue.Queue

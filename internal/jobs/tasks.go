@@ -14,9 +14,9 @@ type SpareTask struct {
 	Work     func(context.Context) error
 }
 
-// SpareTasksOf returns all tasks of a worker. Each partition has what changes it done by itself, so
-// that one that is away delays no others. It also returns the archives, by number of their
-// partitions. The recorder may be nil.
+// SpareTasksOf returns all tasks of a worker. Steps that change a partition run for each partition
+// by itself, so that an unreachable one delays no others. It also returns the archives, by number
+// of their partitions. The recorder may be nil.
 func SpareTasksOf(
 	all *Bus, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time,
 ) (archives []*Archive, tasks []SpareTask) {

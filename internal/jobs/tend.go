@@ -17,8 +17,8 @@ const (
 	typesPerTrip   = 20
 )
 
-// tended is what type_tend.lua did: archived jobs removed, jobs of a type that is being deleted
-// that are left, and whether it did as much as it may in one step.
+// tended is the result of type_tend.lua: archived jobs removed, jobs of a type that is being
+// deleted that are left, and whether it did as much as it may in one step.
 type tended struct {
 	removed, open int
 	isFull        bool

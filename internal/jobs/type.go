@@ -86,7 +86,7 @@ type Type struct {
 	Paused bool
 	// Schedule, a cron expression of five fields, if given, says when a job with ScheduleData (JSON)
 	// is enqueued, in a time zone of the IANA database; in UTC without one. ScheduleData may be large:
-	// what reads more than one type leaves it out.
+	// reads of more than one type leave it out.
 	Schedule     string
 	Timezone     string
 	ScheduleData []byte
@@ -106,7 +106,7 @@ func CompareTypes(a, b Type) int {
 	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// Counts are how many jobs of a type there are that have not ended, and what keeps them.
+// Counts counts the jobs of a type that have not ended, and says why they wait.
 type Counts struct {
 	// Queued counts all waiting jobs, Waiting the ones that are due and held back by the limit or a
 	// pause.

@@ -84,7 +84,7 @@ func (s *Store) CreateTypeWithin(ctx context.Context, t Type, limits TypeLimits)
 	return s.putType(ctx, t, "0", scheduleChange(Type{}, t), limits)
 }
 
-// scheduleChange is what type_put.lua is told of a schedule.
+// scheduleChange returns the argument of type_put.lua for a schedule.
 func scheduleChange(before, after Type) string {
 	switch {
 	case after.Schedule == "":

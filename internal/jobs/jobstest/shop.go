@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// Shop is the jobs of a test, and what tests do with them. Whatever fails fails the test.
+// Shop is the jobs of a test, with helpers. An error in a helper fails the test.
 type Shop struct {
 	*jobs.Store
 	// All is the top over it.

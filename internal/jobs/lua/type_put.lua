@@ -29,7 +29,7 @@ for i = FIELDS, #ARGV, 2 do
   if ARGV[i] == 'schedule_data' then after = after + #ARGV[i + 1] end
 end
 after = math.max(0, before + after)
--- One whose deletion had not ended may be another client's from now on, with its archived jobs.
+-- A type whose deletion had not ended may pass to another client here, with its archived jobs.
 local account, was = account_of(owner), found[1] and (found[5] or '') or owner
 local refusal = refusal_of_account(account, was == owner and after - before or after)
 if refusal then return refusal end

@@ -22,22 +22,22 @@ local function released(entry)
   return job
 end
 
--- Has an entry that has its turn, with so many before it, come up again at a time (ms), as its type
--- does not go on. Of many a few come then, and others ever later: it is enough that one sees when
--- the type goes on.
+-- Reschedules an entry that has its turn, with so many before it, for a time (ms), as its type does
+-- not go on. Of many a few come then, and others ever later: it is enough that one sees when the
+-- type goes on.
 local function look_again(entry, type, turn, time, step)
   local waiting = turn - in_flight_of(type.lane)
   put_off(entry, time + step * (2 ^ math.min(waiting, 12) - 1), ahead_of(waiting))
 end
 
--- Has an entry that has its turn wait if its type, or the host of its service, is full.
+-- Makes an entry that has its turn wait if its type, or the host of its service, is full.
 local function waits_for_thread(entry, type, turn)
   if not entry.full then return false end
   local waiting = turn - in_flight_of(type.lane)
   return put_off_if_full(entry, type.name, waiting, nil, type.url, ahead_of(waiting))
 end
 
--- What runReply of kind.go says.
+-- The values that runReply of kind.go names.
 local function payload_of(job, type)
   return {
     type.name, -- type
@@ -63,7 +63,7 @@ local function note_try(job, outcome, result)
   }
 end
 
--- Ends a job that came up for it, and takes its entry off the queue. Returns what take returns.
+-- Ends a job that came up for it, and takes its entry off the queue. Returns the results of take.
 local function end_taken(entry, type, job, status, attempts, now, reason)
   archive(type, job, status, attempts, now, nil, reason)
   discard(entry)

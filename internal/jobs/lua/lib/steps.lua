@@ -75,8 +75,8 @@ local function put_data(jobs)
   end
 end
 
--- Writes the record of a new job. It has no field for what most jobs do not have, and none for what
--- created_at says too: so an array of jobs takes half the time.
+-- Writes the record of a new job. It omits fields that most jobs do not need, and fields equal to
+-- created_at: so an array of jobs takes half the time.
 local function put_record(type, job, traceparent, time)
   local record = {
     'type', type.name, 'status', 'queued', 'attempts', type.attempts, 'sequence', job.at,

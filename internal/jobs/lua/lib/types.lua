@@ -91,8 +91,8 @@ local function go_on_waking(type)
   end
 end
 
--- Has the jobs of a type come up that wait although they have their turn: after its limit was
--- raised, for instance. If its service may take none, a few are enough to try it.
+-- Wakes the jobs of a type that wait although they have their turn: after its limit was raised, for
+-- instance. If its service may take none, a few are enough to try it.
 local function wake(type)
   if type.pull then
     if #in_turn_of(type.lane, type.max, 1) > 0 then announce(type) end
