@@ -30,7 +30,7 @@ type Task struct {
 	packed string
 }
 
-// Taken is what came up when a worker asked for a job.
+// Taken is the result of taking a job for a worker.
 type Taken struct {
 	// Task is nil when there was no job to take.
 	Task *Task
@@ -71,7 +71,7 @@ func (q *Queue) Acquire(
 	return q.taken(reply, queue, worker)
 }
 
-// callArgs are what read_call of lua/lib/jobs.lua reads.
+// callArgs returns the arguments that read_call of lua/lib/jobs.lua reads.
 func (q *Queue) callArgs(ctx context.Context, queue bus.Queue, worker bus.WorkerID, now time.Time) []any {
 	args := append(make([]any, 0, 24), string(queue), string(worker), now.UnixMilli(), 0)
 	for name, kind := range q.kinds {
@@ -82,7 +82,7 @@ func (q *Queue) callArgs(ctx context.Context, queue bus.Queue, worker bus.Worker
 	return args
 }
 
-// acquireArgs are what acquire of lua/lib/acquire.lua reads besides.
+// acquireArgs returns the further arguments of acquire of lua/lib/acquire.lua.
 func (q *Queue) acquireArgs(atLeast bus.Standing, now time.Time, full []Full) []any {
 	args := []any{TurnDeadline(now), int(atLeast), q.maxAhead, len(full)}
 	for _, f := range full {
@@ -94,7 +94,7 @@ func (q *Queue) acquireArgs(atLeast bus.Standing, now time.Time, full []Full) []
 // errReply says that a script returned something else than its header says.
 var errReply = errors.New("unexpected reply of a script")
 
-// taken reads what lua/lib/acquire.lua returns: discarded, poisoned, job, payload, ahead.
+// taken reads the reply of lua/lib/acquire.lua: discarded, poisoned, job, payload, ahead.
 func (q *Queue) taken(reply []any, queue bus.Queue, worker bus.WorkerID) (taken Taken, err error) {
 	if len(reply) != 5 {
 		return taken, fmt.Errorf("acquire job: %w: %v", errReply, reply)
@@ -155,7 +155,7 @@ func (q *Queue) Spares(worker bus.WorkerID) (all []bus.WorkerID) {
 	return all
 }
 
-// takenAhead reads what acquire_ahead of lua/lib/acquire.lua returns: for each task that was taken
+// takenAhead reads the reply of acquire_ahead of lua/lib/acquire.lua: for each task that was taken
 // ahead with another its job, the number of its values, and these.
 func (q *Queue) takenAhead(first *Task, list []any) error {
 	kind := q.kinds[first.Job.Name].(AheadKind)

@@ -46,7 +46,7 @@ func (q *Queue) GiveBack(ctx context.Context, tasks []*Task, now time.Time) erro
 	return rdb.Wrap("give back jobs", q.group.Run(ctx, q.scripts.giveBack, q.appendAhead(args, tasks, nil, now)...).Err())
 }
 
-// Next is what [Queue.Acquire] returns.
+// Next is the result of [Queue.Acquire].
 type Next struct {
 	Taken
 	Err error
@@ -93,7 +93,7 @@ func (q *Queue) completeArgs(ctx context.Context, task *Task, r Result, now time
 	return args
 }
 
-// appendResult appends what release_from of lua/lib/complete.lua reads.
+// appendResult appends the arguments of release_from of lua/lib/complete.lua.
 func (q *Queue) appendResult(args []any, task *Task, r Result) []any {
 	var values []any
 	if kind := q.kinds[task.Job.Name]; kind != nil && task.Payload != nil {
@@ -102,7 +102,7 @@ func (q *Queue) appendResult(args []any, task *Task, r Result) []any {
 	return append(append(args, task.packed, len(values)), values...)
 }
 
-// appendAhead appends what release_ahead of lua/lib/complete.lua reads.
+// appendAhead appends the arguments of release_ahead of lua/lib/complete.lua.
 func (q *Queue) appendAhead(args []any, tasks []*Task, done []Result, now time.Time) []any {
 	args = append(args, len(done))
 	for i, r := range done {

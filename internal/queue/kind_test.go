@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// parcels is a kind of the tests: what any kind needs is here, and nothing of it in the queue. A
-// parcel is a hash of where it goes, which is its lane, and how often it failed.
+// parcels is a kind of the tests: everything that a kind needs is here, and none of it in the
+// queue. A parcel is a hash of where it goes, which is its lane, and how often it failed.
 type parcels struct{ maxInFlight int }
 
 const parcelLibrary = `

@@ -60,7 +60,7 @@ func TestLook(t *testing.T) {
 	})
 }
 
-// TestLookAtDamage has the queue's keys be of other types.
+// TestLookAtDamage overwrites the queue's keys by values of other types.
 func TestLookAtDamage(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

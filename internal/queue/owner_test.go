@@ -96,7 +96,7 @@ func TestAHeldEntryIsNotPutOffForItsThread(t *testing.T) {
 	})
 }
 
-// TestOnlyOwnEntriesMakeARecheckLonger has very many others that come up soon.
+// TestOnlyOwnEntriesMakeARecheckLonger adds very many other entries that come up soon.
 func TestOnlyOwnEntriesMakeARecheckLonger(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

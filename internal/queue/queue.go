@@ -26,7 +26,7 @@ func script(entry string) *rdb.Script { return rdb.NewScript(Library, lua(entry)
 // Queue is the job queue of one partition. It is safe for concurrent use.
 type Queue struct {
 	partition *rdb.Partition
-	// group runs what all threads of a worker do all the time.
+	// group runs the steps that all threads of a worker make all the time.
 	group *rdb.Group
 	keys  layout.Keys
 	kinds map[bus.JobName]Kind

@@ -167,7 +167,7 @@ func (q *Queue) scrubAll(
 	return jobs, silent, nil
 }
 
-// scrubArgs are what lua/scrub.lua reads.
+// scrubArgs returns the arguments of lua/scrub.lua.
 func scrubArgs(worker bus.WorkerID, since int64, forget bool, queues []bus.Queue) []any {
 	args := []any{string(worker), since, forget}
 	for _, queue := range queues {

@@ -1,4 +1,4 @@
--- Has a job that a worker has pending run again, and takes the next: see complete_acquire.lua.
+-- Reschedules a job that a worker has pending, and takes the next: see complete_acquire.lua.
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release, then when to run it (ms), then see
 --          acquire

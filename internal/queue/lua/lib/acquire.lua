@@ -84,8 +84,8 @@ local function acquire_ahead(entry, kind)
   return list, #jobs
 end
 
--- Has an entry that was taken ahead, and was not begun, wait for its turn again: until a time (ms,
--- text), unless it is woken before.
+-- Puts off an entry that was taken ahead, and was not begun: it waits for its turn again, until a
+-- time (ms, text), unless it is woken before.
 local function give_back(call, job, wait_until)
   redis.call('ZADD', scheduled_key(call.queue), wait_until, job)
   local kind, name, arg = kind_of(call.queue, job)
@@ -179,7 +179,7 @@ local function acquire(call, first, held)
   return discarded, poisoned, job, payload, ahead
 end
 
--- Takes the next entry for a worker that has ended another. Returns what acquire returns, in a
+-- Takes the next entry for a worker that has ended another. Returns the results of acquire in a
 -- table, or its error (text).
 local function acquire_next(call, first)
   local ok, discarded, poisoned, job, payload, ahead = pcall(acquire, call, first)

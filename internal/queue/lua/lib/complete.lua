@@ -73,7 +73,7 @@ local function complete_all(entry, others)
   KINDS[others[1].kind].complete_all(others)
 end
 
--- Completes what release returned. Returns whether the entry was the worker's.
+-- Completes the entries that release returned. Returns whether the entry was the worker's.
 local function complete_released(entry, others)
   if others then complete_all(entry, others) elseif entry then complete(entry) end
   return entry ~= nil

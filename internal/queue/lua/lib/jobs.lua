@@ -1,7 +1,7 @@
 -- Jobs: their bytes, and the moves between their states.
 
--- A full Redis refuses a script at its first write, if that write may take memory, and never
--- later. What empties the bus must go on then: it begins with a write that takes none.
+-- A full Redis refuses a script at its first write, if that write may take memory, and never later.
+-- Scripts that empty the bus must go on then: they begin with a write that takes none.
 local function allow_when_full() redis.call('HDEL', workers_key(), '') end
 
 -- The characters of UIDs, as in Go.

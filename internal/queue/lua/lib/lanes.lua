@@ -43,7 +43,8 @@ local function wake_lane(lane, queue, max)
 end
 
 -- Takes jobs out of their lane and wakes the whole head: a process with a smaller `max` may have
--- left without waking all that may be in flight now. Only a lane can lose a job or wake one.
+-- left without waking all entries that may be in flight now. Only a lane can lose a job or wake
+-- one.
 local function leave_lane(lane, queue, max, ...)
   if remove_from_lane(lane, ...) > 0 then wake_lane(lane, queue, max) end
 end

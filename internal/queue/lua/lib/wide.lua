@@ -43,8 +43,8 @@ local function leave_wide_lane(lane, queue, job, max)
   if redis.call('ZREM', lane, job) == 1 then wake_last_in_turn(lane, queue, max) end
 end
 
--- Has an entry that was in flight stand in its place again, until a time (ms). One that waited
--- behind it may stand before it now, and have its turn.
+-- Returns an entry that was in flight to its place, until a time (ms). One that waited behind it
+-- may stand before it now, and have its turn.
 local function return_to_lane(lane, queue, job, place, max, time)
   redis.call('ZADD', lane, exact(place), job)
   wake_last_in_turn(lane, queue, max, job)
