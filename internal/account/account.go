@@ -17,7 +17,7 @@
 // together never reach the high mark. Without a high mark and limits it may keep anything.
 //
 // Bytes are estimates: the bytes of values, and a constant for each record, which a test compares
-// with what Redis says.
+// with Redis's own figures.
 package account
 
 import (
@@ -50,7 +50,8 @@ const (
 	fieldOwn       = "~"
 )
 
-// IsClient reports whether a field of accounts is a client's name: then it says what that keeps.
+// IsClient reports whether a field of accounts is a client's name, whose value is the bytes that
+// the client keeps.
 func IsClient(field string) bool {
 	return field != "" && !strings.ContainsAny(field[:1], FieldTotal+FieldChanges+FieldExpiring+fieldOwn)
 }
@@ -77,12 +78,13 @@ func Refusal(c rdb.Change) error {
 	return &FullError{bus.ClientName(c.Text(1)), rdb.Integer(c.Text(2), 0), rdb.Integer(c.Text(3), 0)}
 }
 
-// Limits are what clients may keep, in bytes. They are stored with the accounts of each partition.
+// Limits are how many bytes clients may keep. They are stored with the accounts of each partition.
 type Limits struct {
 	// High is the high mark of the partition's Redis: see [bus.MemoryLimits]. 0 stands for none.
 	High int64
 	Clients
-	// Elsewhere is what clients keep in the other partitions of the same Redis, without zeros.
+	// Elsewhere is how many bytes clients keep in the other partitions of the same Redis, without
+	// zeros.
 	Elsewhere map[bus.ClientName]int64
 }
 
@@ -151,7 +153,7 @@ func isLimit(field string) bool {
 // Accounts are the accounts of a partition, as they are read.
 type Accounts struct {
 	Limits
-	// Kept is what each client keeps there, in bytes, Total what all keep.
+	// Kept is how many bytes each client keeps there, Total the sum.
 	Kept  map[bus.ClientName]int64
 	Total int64
 }

@@ -18,7 +18,7 @@ var (
 	expiringBytes = regexp.MustCompile(`^\d{1,15}$`)
 )
 
-// Expiring is a part of a client's account for what Redis removes by itself until a time.
+// Expiring is a part of a client's account for data that Redis removes by itself until a time.
 type Expiring struct {
 	Client bus.ClientName
 	Bytes  int64
@@ -40,7 +40,7 @@ const released = 100
 
 var scriptRelease = rdb.NewScript(slices.Concat(queue.Library, Library), rdb.ReadLua(luaFiles, "release"))
 
-// Release discharges the accounts of a partition for what Redis has removed by itself before a
+// Release discharges the accounts of a partition for data that Redis has removed by itself before a
 // time. It fails with [bus.ErrUnavailable].
 func Release(ctx context.Context, p *rdb.Partition, now time.Time) error {
 	fields, err := readFields(ctx, p)

@@ -60,7 +60,7 @@ func (n Nodes) Join(more Nodes) {
 	}
 }
 
-// Kept returns what each client keeps on the bus, in bytes.
+// Kept returns how many bytes each client keeps on the bus.
 func (n Nodes) Kept() map[bus.ClientName]int64 {
 	sum := map[bus.ClientName]int64{}
 	for _, accounts := range n {

@@ -48,7 +48,7 @@ local function charge(account, bytes)
     exact(account.changes), '*', exact(account.total))
 end
 
-local EXPIRING = 14400000 -- ms, the times of what expires are rounded up to
+local EXPIRING = 14400000 -- ms, to which expiry times are rounded up
 
 -- Schedules a discharge of bytes from an account at a time (ms), when Redis will have removed by
 -- itself the data they were charged for: see release.lua. The step must still charge the account,

@@ -1,4 +1,4 @@
--- Discharges accounts for what Redis has removed by itself: see discharge_after.
+-- Discharges accounts for data that Redis has removed by itself: see discharge_after.
 --
 -- ARGV     1 namespace, 2.. fields @time/client of accounts; one that is damaged only goes
 -- Returns  {1}
