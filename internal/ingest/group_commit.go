@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// limits bound what waits for a group commit, and one commit. Its units are events.
+// limits bound the queue of a group commit, and one commit. Its units are events.
 var limits = rdb.CommitLimits{Waiting: 4096, WaitingBytes: 16 << 20, Units: 2000, Bytes: 1 << 20}
 
 // maxGroupEvents bounds how long one script keeps Redis from serving others: its time is

@@ -24,7 +24,7 @@ import (
 	"routemaster/internal/wire/wiretest"
 )
 
-// soon bounds what must happen; nothing waits that long unless it fails.
+// soon is the timeout of tests; a wait takes that long only if the test fails.
 const soon = time.Minute
 
 // fixture is an ingest on a real Redis, which can be frozen to keep a commit under way.
@@ -181,8 +181,8 @@ func TestARedisThatDoesNotAnswerFailsEachCommit(t *testing.T) {
 	assert.NoError(t, f.publish(t.Context(), "alice", "widgets", 100, 1), "nothing is stuck")
 }
 
-// TestManyPublishersAtOnce has many publish at once while some leave at random moments. Each
-// acknowledged event is stored once, in its publisher's order.
+// TestManyPublishersAtOnce publishes from many clients at once while some leave at random moments.
+// Each acknowledged event is stored once, in its publisher's order.
 func TestManyPublishersAtOnce(t *testing.T) {
 	const publishers, requests = 16, 200
 	f := newFixture(t)
@@ -221,8 +221,8 @@ func TestManyPublishersAtOnce(t *testing.T) {
 	storetest.RequireSound(t, f.store)
 }
 
-// TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored has ten requests wait for a commit.
-// Each is small enough, but not all of them together.
+// TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored queues ten requests for a commit. Each is
+// small enough, but not all of them together.
 func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()

@@ -26,7 +26,7 @@ type Ingest struct {
 	homes  []*home // by number of their partitions
 }
 
-// home is a store with what waits for a group commit to it.
+// home is a store with its queue of requests for a group commit.
 type home struct {
 	store   *store.Store
 	options Options
