@@ -47,7 +47,7 @@ func findAccounts(e *Examination) {
 	}
 }
 
-// checkAccounts compares accounts with what is kept, and counts that again where it does not fit.
+// checkAccounts compares the accounts with the bytes kept, and counts again where they differ.
 func checkAccounts(ctx context.Context, e *Examination) error {
 	x := newAccountExam(e)
 	show := func(name string) string { return "what the job type " + name + " keeps" }
@@ -82,7 +82,7 @@ func ownerOf(owner string) bus.ClientName { return cmp.Or(bus.ClientName(owner),
 // makerOf is the client whose account a label is in, or will be: see [findAccounts].
 func makerOf(by string) bus.ClientName { return cmp.Or(bus.ClientName(by), machines.DefaultPublisher) }
 
-// doubtfulTypes are those that keep something else than they say, as far as the scan saw.
+// doubtfulTypes returns the types whose stated bytes differ from those the scan counted.
 func (x accountExam) doubtfulTypes() (doubtful []string) {
 	kept, counted := map[string]int64{}, map[string]bool{}
 	for id, r := range x.Records {
@@ -102,7 +102,7 @@ func (x accountExam) doubtfulTypes() (doubtful []string) {
 	return doubtful
 }
 
-// fit reports whether the accounts fit to what the scan saw.
+// fit reports whether the accounts match the scan.
 func (x accountExam) fit() bool {
 	must := map[bus.ClientName]int64{}
 	for name, fields := range x.Each(keys.JobType("")) {
@@ -134,8 +134,8 @@ func (x accountExam) fit() bool {
 	return rdb.Integer(x.Elements[accountsKey][account.FieldTotal], 0) == total
 }
 
-// addExpiring adds what accounts say that Redis removes by itself. Only they say it, so it cannot
-// be compared: a damaged field counts as nothing, and workers remove it.
+// addExpiring adds the bytes that Redis will expire on its own. Only the accounts record them, so
+// they cannot be compared: a damaged field counts 0, and workers remove it.
 func addExpiring(accounts map[string]string, sums map[bus.ClientName]int64) {
 	for field, said := range accounts {
 		if e, ok := account.ReadExpiring(field, said); ok && e.Client != "" {
@@ -144,9 +144,9 @@ func addExpiring(accounts map[string]string, sums map[bus.ClientName]int64) {
 	}
 }
 
-// checkType counts what a type keeps. As each job that comes has a higher place, which is the clock
-// of the type, nothing has changed if both are what they were, and its lists as long: jobs that are
-// removed make no difference to what a type says that keeps nothing.
+// checkType counts the bytes a type keeps. Every new job advances the type's clock, so nothing has
+// changed if clock, revision and list lengths are the same before and after. Removed jobs do not
+// matter to a type that says it keeps nothing.
 func (x accountExam) checkType(ctx context.Context, name string) (done bool, err error) {
 	hash := x.Keys.JobType(name)
 	before, err := x.Redis.HMGet(ctx, hash, "strategy", "kept", "clock", "revision", "owner").Result()
@@ -232,7 +232,7 @@ func (x accountExam) sizeOfJobs(ctx context.Context, name string) (bytes int64, 
 	return bytes, unchanged, nil
 }
 
-// checkAll reads all accounts, counts what is kept, and compares them.
+// checkAll reads all accounts, counts the bytes kept, and compares them.
 func (x accountExam) checkAll(ctx context.Context) (done bool, err error) {
 	said, err := x.Redis.HGetAll(ctx, x.key).Result()
 	if err != nil {
@@ -270,8 +270,7 @@ func (x accountExam) checkAll(ctx context.Context) (done bool, err error) {
 	return x.Confirm(ctx)
 }
 
-// sumTypes adds what types keep to what their owners do: what they say, which is set right by now
-// if that was asked for.
+// sumTypes adds each type's stated bytes to its owner's sum. With Fix they are already corrected.
 func (x accountExam) sumTypes(ctx context.Context, sums map[bus.ClientName]int64) error {
 	names, err := x.Redis.SMembers(ctx, x.Keys.JobTypes()).Result()
 	if err != nil {

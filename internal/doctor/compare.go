@@ -21,7 +21,7 @@ type Comparison struct {
 	views   map[rdb.Number]view
 }
 
-// view is what was seen of a partition, as far as others must fit it.
+// view is the part of a partition's scan that other partitions must match.
 type view struct {
 	tokens map[string]string
 	// subscribed are the topics that have subscribers there.
@@ -29,7 +29,7 @@ type view struct {
 	// relayed are the partitions to which the topics are relayed, as the home says.
 	relayed map[string]map[string]string
 	topics  map[string]string
-	// definitions are those of state machines.
+	// definitions are the state machines' definitions.
 	definitions map[string]string
 }
 
@@ -38,7 +38,7 @@ func newComparison(all *store.Bus, options examOptions) *Comparison {
 	return &Comparison{all, options, map[rdb.Number]view{}}
 }
 
-// Add takes in what an examination has read of its partition.
+// Add adds the scan of an examined partition.
 func (c *Comparison) Add(e *Examination) {
 	v := view{
 		tokens: e.Elements[keys.Tokens()], topics: e.Elements[keys.Topics()], definitions: e.Elements[definitionsKey],
@@ -57,21 +57,21 @@ func (c *Comparison) Add(e *Examination) {
 type misfit interface {
 	// key is the token or topic.
 	key() string
-	// partitions are those two: that which decides, and the other.
+	// partitions returns the partition that decides and the other one.
 	partitions() [2]rdb.Number
-	// ask asks one of them for what is to be known.
+	// ask queues the reads of one of them.
 	ask(ctx context.Context, c *Comparison, of rdb.Number, pipe rdb.Commands)
-	// state is what they say, and whether it fits.
+	// state describes the replies, and reports whether they match.
 	state() (state string, fits bool)
-	// judge makes a finding of it, and returns what repairs it; nil if nothing does.
+	// judge returns the findings and their repair, which is nil if there is none.
 	judge(ctx context.Context, c *Comparison) (findings []Finding, repair func() error, err error)
 }
 
 // looks is how often a candidate is looked at again during the pause.
 const looks = 10
 
-// Find looks for what does not fit, and repairs it. A partition that is lost meanwhile is reported,
-// and what concerns it is left.
+// Find looks for mismatches between partitions and repairs them. It reports a partition that
+// becomes unavailable meanwhile and skips its mismatches.
 func (c *Comparison) Find(ctx context.Context) error {
 	states := map[misfit]string{}
 	candidates := slices.Concat(c.tokens(), c.topics(), c.definitions())
@@ -116,7 +116,7 @@ func (c *Comparison) has(x misfit) bool {
 	return true
 }
 
-// look asks partitions for what is to be known of candidates.
+// look reads the state of the candidates from their partitions.
 func (c *Comparison) look(ctx context.Context, candidates []misfit) error {
 	for _, st := range c.all.All() {
 		number := st.Partition().Number()
@@ -166,7 +166,7 @@ func (c *Comparison) read(ctx context.Context, p *rdb.Partition, gather func(rdb
 	return nil
 }
 
-// settle repairs and reports what has stayed as it was.
+// settle repairs and reports the candidates whose state has not changed.
 func (c *Comparison) settle(ctx context.Context, candidates []misfit) error {
 	slices.SortFunc(candidates, func(a, b misfit) int {
 		x, y := a.partitions(), b.partitions()

@@ -19,13 +19,13 @@ type edition struct{ version, appliedAt rdb.Reply[string] }
 
 func (e edition) String() string { return e.version.Val() + " of " + e.appliedAt.Val() }
 
-// strayDefinitions are definitions of a partition that are not those of the first one.
+// strayDefinitions are definitions of a partition that differ from the first partition's.
 type strayDefinitions struct {
 	at           rdb.Number
 	first, there edition
 }
 
-// definitions are those that do not fit, as far as they were seen.
+// definitions returns the definitions that differ in the scan.
 func (c *Comparison) definitions() (candidates []misfit) {
 	first, examined := c.views[0]
 	if !examined {
@@ -69,8 +69,8 @@ func (d *strayDefinitions) judge(ctx context.Context, c *Comparison) ([]Finding,
 	return []Finding{f}, func() error { return c.agree(ctx, d.at) }, nil
 }
 
-// agree has all partitions follow the one with the last definitions. It fails if one has not the
-// first one's after that: somebody may just be replacing them.
+// agree makes all partitions follow the one with the newest definitions. It fails if a partition
+// still differs from the first one afterwards: a client may be replacing them right now.
 func (c *Comparison) agree(ctx context.Context, at rdb.Number) error {
 	all := engine.NewBus(c.all.Partitions())
 	if err := all.Settle(ctx, time.Now()); err != nil {

@@ -16,7 +16,7 @@ type strayToken struct {
 	inOwn, there rdb.Reply[string]
 }
 
-// tokens are those that do not fit, as far as they were seen.
+// tokens returns the tokens that differ in the scan.
 func (c *Comparison) tokens() (candidates []misfit) {
 	all := map[string]bool{}
 	for _, v := range c.views {

@@ -23,7 +23,7 @@ type strayTopic struct {
 	subscribers rdb.Reply[int64]
 }
 
-// topics are those that do not fit, as far as they were seen.
+// topics returns the topics that differ in the scan.
 func (c *Comparison) topics() (candidates []misfit) {
 	for at, v := range c.views {
 		for topic := range v.subscribed {
@@ -55,7 +55,7 @@ func (t *strayTopic) ask(ctx context.Context, c *Comparison, of rdb.Number, pipe
 	t.listed = pipe.SIsMember(ctx, c.keysOf(of).Topics(), string(t.topic))
 }
 
-// state does not tell numbers of subscribers apart. What cannot be read was reported, and fits.
+// state ignores how many subscribers there are. An unreadable key was reported already, and fits.
 func (t *strayTopic) state() (state string, fits bool) {
 	for _, reply := range []rdb.AnyReply{t.listed, t.generation, t.subscribers} {
 		if rdb.IsWrongType(reply.Err()) {
@@ -67,7 +67,7 @@ func (t *strayTopic) state() (state string, fits bool) {
 	return fmt.Sprint(t.listed.Val(), t.generation.Val(), subscribed), fits
 }
 
-// judge has a topic be relayed as by a subscription.
+// judge repairs by relaying the topic, as a subscription would.
 func (t *strayTopic) judge(ctx context.Context, c *Comparison) (findings []Finding, repair func() error, err error) {
 	home, outboxes := c.partition(t.home).NumberIfSeveral(), keys.Outboxes(t.topic)
 	token, gone, err := t.subscriber(ctx, c)

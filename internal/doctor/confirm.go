@@ -14,13 +14,13 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
-// scriptConfirm confirms a candidate. Its header says what it takes, returns and keeps.
+// scriptConfirm confirms a candidate. The script's header documents arguments and result.
 var scriptConfirm = rdb.NewScript(slices.Concat(store.Library, account.Library), rdb.ReadLua(luaFiles, "confirm"))
 
 // Command is a command of Redis, or of lua/confirm.lua, with its keys in full.
 type Command []any
 
-// Check is a command, and what its reply is, or is not: "" stands for nothing.
+// Check is a command and the reply it must, or must not, have; "" stands for a missing value.
 type Check struct {
 	is      string
 	value   any
@@ -41,7 +41,7 @@ type candidate struct {
 	repair               []Command
 }
 
-// Add adds a candidate: a key, in full, what is wrong with it, and what the repair does.
+// Add adds a candidate: a key, in full, the problem, and the repair in words and as commands.
 func (e *Examination) Add(key, problem, remedy string, checks []Check, repair ...Command) {
 	e.candidates = append(e.candidates, candidate{key, problem, remedy, checks, repair})
 }
@@ -62,8 +62,8 @@ func (c candidate) call(fix bool) rdb.Call {
 
 const scriptsPerTrip = 50 // so many short ones
 
-// Confirm has Redis check the candidates, each in one step, and repair what is confirmed in the
-// same step. It reports that, and returns whether it was all of them.
+// Confirm runs the candidates' checks in Redis, each with its repair in one atomic step. It reports
+// the confirmed ones, and returns whether all were confirmed.
 func (e *Examination) Confirm(ctx context.Context) (all bool, err error) {
 	candidates := e.candidates
 	e.candidates = nil

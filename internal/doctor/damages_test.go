@@ -9,7 +9,7 @@ type damage struct {
 	does func(p *patient)
 	// finds has %[1]s for the running batch, 2 the waiting, 3 the current, 4 Bob's.
 	finds []string
-	// loses is how many events nobody can save.
+	// loses is the number of events that cannot be saved.
 	loses int
 	// stays: it is skipped.
 	stays bool

@@ -1,18 +1,18 @@
-// Package doctor finds what contradicts the data layout's invariants in a bus's Redis, and repairs
-// it. It requires that the namespace is the bus's own: a key that the layout does not know is
-// reported and skipped, and everything else is taken for the bus's.
+// Package doctor finds violations of the data layout's invariants in a bus's Redis and repairs
+// them. The namespace must belong to the bus: a key that the layout does not know is reported and
+// skipped, and every other key is treated as the bus's.
 //
-// The bus may run meanwhile. A scan reads all keys in slices. It is no snapshot, so what does not
-// fit in it is only a candidate: the finding that it would be, the checks that prove it, and the
-// commands that repair it. After a pause one script runs the checks of a candidate and, if all of
-// them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
-// repair acts on what has changed in the meantime.
+// The bus may run meanwhile. A scan reads all keys in slices. It is no snapshot, so a mismatch is
+// only a candidate: the finding to report, the checks that prove it, and the commands that repair
+// it. After a pause one script runs the checks of a candidate and, if all of them hold, the repair,
+// in one atomic step. So doctor never reports work in progress as damage, and no repair acts on
+// changed data.
 //
-// A [Scan] is what was read of a partition, and an [Examination] judges it: rules.go has what most
-// rules share, and a file a noun the rules of topics, subscribers, entries of queues, batches,
+// A [Scan] holds the data read from a partition, and an [Examination] judges it: rules.go has what
+// most rules share, and a file a noun the rules of topics, subscribers, entries of queues, batches,
 // letters, histories, replays, jobs, labels, accounts and outboxes. Counts, such as gauges, are
-// counted again until nothing has changed meanwhile. A [Comparison] is for the partitions of a bus
-// that has some.
+// counted again until nothing has changed meanwhile. A [Comparison] compares the partitions of a
+// bus that has several.
 package doctor
 
 import (
@@ -35,9 +35,9 @@ type Stats struct {
 	Batches, Jobs, Subscribers, Topics int
 	// Failing is how many subscribers have failed since their last success.
 	Failing int
-	// Risks say what would be lost if Redis crashed or was full, in sentences.
+	// Risks are sentences that say which data a crash or a full Redis would lose.
 	Risks []string
-	// Unchecked names what changed too fast to be checked.
+	// Unchecked names the keys that changed too fast to be checked.
 	Unchecked []string
 }
 
@@ -48,8 +48,8 @@ type Doctor struct {
 	pause      time.Duration
 }
 
-// New makes a doctor for a partition. Before it looks again at what does not fit it waits for a
-// pause, so that what is under way meanwhile comes to an end; a pause of 0 is for tests.
+// New makes a doctor for a partition. It waits for the pause before it checks candidates again, so
+// that work in progress can finish; a pause of 0 is for tests.
 func New(partition *rdb.Partition, pause time.Duration) *Doctor {
 	return &Doctor{partitions: []*rdb.Partition{partition}, pause: pause}
 }
@@ -70,56 +70,56 @@ func Of(all *store.Bus, pause time.Duration) *Doctor {
 // Pause is a good pause for [New].
 const Pause = time.Second
 
-// Examine reads all keys of each partition, a slice at a time, and reports what is wrong:
+// Examine reads all keys of each partition, a slice at a time, and reports violations of these rules:
 //
 //   - a batch has its list and its index entry, a subscriber, and exactly one job in exactly one
 //     state;
 //   - the index of a queue's jobs is the union of the three states;
-//   - a worker has at most one pending job, and is in the index of those that may have one;
+//   - a worker has at most one pending job, and is in the index of workers that may have one;
 //   - a current batch is listed under its own subscriber, one at a time;
-//   - what is in a lane has a batch of its subscriber, and the first does not wait for its turn;
-//   - lanes, and what is current in one, are of a subscriber that has them; publishes go by the
-//     version that the options have, and these count the batches that a change of the lanes waits
-//     for;
-//   - gauges equal what is there, also those of dead letters;
-//   - options and records of attempts have a subscriber, who has the plan of the options; a batch's
-//     state has the batch, and what a gap notice tells has the notice;
-//   - who keeps batches for an age, or a number of events, is known to the housekeeping;
-//   - a dead letter and an entry of its subscriber's index have each other;
+//   - an entry of a lane has a batch of the lane's subscriber, and the first does not wait for its
+//     turn;
+//   - lanes, and their current batches, belong to a subscriber with such lanes; publishes use the
+//     options' version of the lanes, and the options count the batches that a change waits for;
+//   - gauges equal the data, including the gauges of dead letters;
+//   - options and records of attempts have a subscriber, with the plan of the options; a batch's
+//     state has its batch, and a gap record its notice;
+//   - the housekeeping knows every subscriber that keeps batches for an age or a number of events;
+//   - a dead letter and its entry in the subscriber's index exist together;
 //   - a history has a topic that keeps it, and a limit; it ends with the topic's newest event, and
-//     its size is that of its entries;
-//   - a replay has a subscriber, is in its set, and in that of the running ones while it runs; only
-//     those in the latter have a set of batches;
-//   - a service's job has a type, data and, until it has ended, its entry; it stands in its type's
-//     list, and counts against the limit of its type while it is in progress;
-//   - a label has metadata, is in the list of its state and no other, and in that of the errored
-//     ones if it is; it has an entry if it was asked for, if a trigger is not over, or if it is in
+//     its size is the size of its entries;
+//   - a replay has a subscriber and is in its set, and while it runs in the set of running ones;
+//     only running ones have a set of batches;
+//   - a service's job has a type, data and, until it has ended, its entry; it is in its type's list,
+//     and counts against the limit of its type while it is in progress;
+//   - a label has metadata and is in the list of its state only, and in the list of errored ones if
+//     it is errored; it has an entry if it was asked for, if a trigger is not over, or if it is in
 //     an action and not errored;
-//   - the account of a client has what its job types keep, and the labels that it has made; a type
-//     says what it keeps, with its jobs;
-//   - what a machine has to publish are moves, which are numbered, and for which there is an entry;
+//   - a client's account equals the bytes of its job types and the labels it has made; a type states
+//     the bytes of itself and its jobs;
+//   - a machine's outbox has only moves, which are numbered, and an entry to publish them;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
-//   - there is no key that the layout does not know;
+//   - every key is one that the layout knows;
 //   - Redis runs scripts.
 //
 // On a bus with partitions also:
 //
 //   - a partition is not held;
-//   - events for another partition have a relay; what is noted of those on their way is there; no
-//     generation is given twice;
+//   - events for another partition have a relay; the record of events being relayed matches the
+//     outbox; no generation is used twice;
 //   - subscribers, topics' counters and histories, job types and labels are in their own partition;
 //   - the definitions of state machines are the same everywhere;
-//   - tokens are in all partitions as they are in their own;
-//   - a topic with subscribers in a partition is at its home, which relays it there. That it relays
-//     one where nobody wants it any more is found and ended by the bus itself.
+//   - every partition has each token as the token's own partition has it;
+//   - a topic with subscribers in a partition exists at its home, which relays it there. The bus
+//     itself ends a relay that no subscriber needs any more.
 //
-// A partition that is held or away is reported, and the others are examined.
+// Examine reports a partition that is held or unavailable, and examines the others.
 //
-// With fix it repairs what it finds, unless that might take an event from somebody who is still to
-// receive it. What cannot be judged is skipped: unknown keys and fields, jobs that cannot be read,
-// and batches of the Ruby original with all that points to them. It fails with
-// [bus.ErrUnavailable], when its context ends, and with a bus without partitions on a node of a
+// With fix it repairs its findings, unless that might lose an event for a subscriber that is still
+// to receive it. It skips what it cannot judge: unknown keys and fields, unreadable jobs, and
+// batches of the Ruby original with everything that refers to them. It fails with
+// [bus.ErrUnavailable], when its context ends, and for a bus without partitions on a node of a
 // Redis Cluster.
 func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (Stats, error) {
 	if p := d.partitions[0]; !p.IsOneOfSeveral() {
@@ -184,8 +184,7 @@ func findCopying(ctx context.Context, e *Examination) error {
 	return rdb.Wrap("look for a copy", err)
 }
 
-// findLoss reports that Redis has lost data, as a process has noticed. What is left may be in
-// order.
+// findLoss reports a data loss that a process has noticed. The remaining data may be consistent.
 func findLoss(ctx context.Context, e *Examination) error {
 	loss, err := e.Redis.Loss(ctx)
 	if loss != nil {
@@ -204,7 +203,7 @@ func examineKeys(ctx context.Context, e *Examination) error {
 	}
 	reportSkipped(e)
 	findRenamed(e)
-	if _, err := e.Confirm(ctx); err != nil { // what follows takes it for moved
+	if _, err := e.Confirm(ctx); err != nil { // the rules below treat it as moved
 		return err
 	}
 	findOfTopics(e)
@@ -241,7 +240,7 @@ func examineKeys(ctx context.Context, e *Examination) error {
 	return nil
 }
 
-// addRisks adds what the Redis of a partition may lose, as far as it says.
+// addRisks adds the risks that the Redis of a partition reports.
 func (s *Stats) addRisks(ctx context.Context, p *rdb.Partition) {
 	risks, _ := p.Risks(ctx) // if it is away, that is found elsewhere
 	for _, risk := range risks {

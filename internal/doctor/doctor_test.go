@@ -95,8 +95,7 @@ func TestTwoRepairsAtOnce(t *testing.T) {
 	})
 }
 
-// TestARepairKeepsASubscription has a subscriber to what nobody has published to, where half of it
-// is gone.
+// TestARepairKeepsASubscription removes half of a subscription to a topic without publishes.
 func TestARepairKeepsASubscription(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, key := range []string{"", "topics:alice--1", "subscribers:rarely"} {

@@ -8,8 +8,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// findEntries looks for entries of queues that do not fit, but for those of services' jobs, which
-// [findJobs] and [findWork] look for.
+// findEntries looks for damaged queue entries, except entries of services' jobs, which [findJobs]
+// and [findWork] cover.
 func findEntries(e *Examination) {
 	for _, q := range e.QueueNames() {
 		for packed, entry := range e.Queues[q].Entries {
@@ -56,7 +56,7 @@ func (l look) findEntry() {
 	}
 }
 
-// findGone looks at what points to a batch that is not there.
+// findGone removes references to a batch that does not exist.
 func (l look) findGone() {
 	if l.entry.Indexed {
 		l.exam.mustNotList(keys.BatchesIndex(), "lists "+l.bid+", which is not there", l.bid, isGone(l.exam, l.bid)...)
@@ -166,8 +166,8 @@ func (l look) reduction() []Command {
 	return append(commands, keep)
 }
 
-// findMissing looks for entries that a queue must have, and that were not found where they have to
-// be. Whose returns the key of what lacks its entry, and the checks that it must have one.
+// findMissing looks for queue entries that must exist and are missing. Whose returns the key that
+// lacks its entry, and the checks that prove the entry is required.
 func (e *Examination) findMissing(
 	q bus.Queue, required iter.Seq[string], whose func(entry string) (key string, checks []Check),
 ) {

@@ -20,17 +20,17 @@ type Finding struct {
 	Partition string
 	Key       string
 	Problem   string
-	// Remedy is what was done about it or, if it was not fixed, what would be; empty if it is
-	// skipped.
+	// Remedy describes the repair that was done or, without Fix, would be done; empty if the
+	// finding is skipped.
 	Remedy string
 	Fixed  bool
 }
 
-// examOptions are those of an [Examination].
+// examOptions configure an [Examination].
 type examOptions struct {
-	// Fix has what is found be repaired.
+	// Fix enables repairs.
 	Fix bool
-	// Pause is how long what is under way has to come to an end.
+	// Pause is how long to wait for work in progress to finish.
 	Pause time.Duration
 	// Observe is called with each finding, once.
 	Observe func(Finding)
@@ -40,20 +40,20 @@ type examOptions struct {
 type Examination struct {
 	*Scan
 	examOptions
-	// Unchecked names what changed too fast to be checked.
+	// Unchecked names the keys that changed too fast to be checked.
 	Unchecked []string
 
 	reported   map[Finding]bool
 	candidates []candidate
-	paused     bool // what was under way has come to an end
+	paused     bool // the pause is over
 }
 
-// newExamination begins an examination of a partition, of which nothing is read.
+// newExamination begins an examination of a partition. It has read nothing yet.
 func newExamination(partition *rdb.Partition, options examOptions) *Examination {
 	return &Examination{Scan: newScan(partition), examOptions: options, reported: map[Finding]bool{}}
 }
 
-// Settle waits, once, until what is under way has come to an end.
+// Settle waits once for the pause, so that work in progress can finish.
 func (e *Examination) Settle(ctx context.Context) error {
 	if e.paused {
 		return nil
@@ -95,7 +95,7 @@ func (e *Examination) isToken(text string) bool {
 	return e.Has(keys.Tokens(), text) || e.Has(keys.Subscribers(), text)
 }
 
-// Name is a client's name, which does not tell its token. What can be no token is shown as it is.
+// Name returns the client's name and hides its token. Text that cannot be a token stays as it is.
 func (e *Examination) Name(token string) string {
 	if bus.Token(token).Validate() != nil && !e.isToken(token) {
 		return token
@@ -106,12 +106,11 @@ func (e *Examination) Name(token string) string {
 // ShowJob is a job as findings show it.
 func ShowJob(packed string) string { return "job " + wire.ShowJob(packed) }
 
-// maxLooks is how often something of a subscriber or a topic is checked until nothing changes
-// meanwhile.
+// maxLooks bounds how often one subscriber or topic is checked until it stays unchanged.
 const maxLooks = 10
 
-// UntilSteady checks something of subscribers or topics again and again, each until the check is
-// done because nothing has changed meanwhile. It notes what was not checked, as it is shown.
+// UntilSteady repeats the check of each subscriber or topic until check returns done, because
+// nothing changed during it. It records the names of the rest as unchecked.
 func (e *Examination) UntilSteady(
 	ctx context.Context, show func(of string) string, all []string, check func(of string) (done bool, err error),
 ) error {

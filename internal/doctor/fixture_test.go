@@ -54,8 +54,7 @@ func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition
 // doctor is one that does not pause.
 func (f *fixture) doctor() *doctor.Doctor { return doctor.New(f.Partition, 0) }
 
-// examine returns what an examination finds, in order, as a line each: what is wrong, and in
-// brackets what is done about it.
+// examine returns the findings in order, a line each: the problem, and its remedy in brackets.
 func (f *fixture) examine(fix bool) []string {
 	f.T.Helper()
 	lines := []string{}

@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// The scripts read gauges, and what they are compared with. Their headers say what they take and
-// return.
+// The scripts read gauges and the batches to compare them with. Their headers document arguments
+// and results.
 var (
 	scriptMoment = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
 	scriptSizes  = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "sizes"))
@@ -31,9 +31,9 @@ const (
 // batchesOf are the batches of subscribers, by token, as far as they are known.
 type batchesOf map[string]map[string]bool
 
-// checkGauges compares the gauges with the batches there are, and looks at the batches of those
-// subscribers again whose gauges do not fit, until nothing changes meanwhile. Those of a subscriber
-// with batches of the Ruby original are skipped.
+// checkGauges compares the gauges with the batches, and counts the batches of subscribers whose
+// gauges differ again until nothing changes meanwhile. It skips subscribers with batches of the
+// Ruby original.
 func checkGauges(ctx context.Context, e *Examination) error {
 	doubtful, err := doubtfulGauges(ctx, e)
 	if err != nil {
@@ -49,7 +49,7 @@ func checkGauges(ctx context.Context, e *Examination) error {
 	})
 }
 
-// gauges is what the gauges say of a subscriber, or must say.
+// gauges are a subscriber's gauges, read or computed.
 type gauges struct{ batches, events, bytes int64 }
 
 func (g *gauges) add(one size) {
@@ -90,7 +90,7 @@ func doubtfulGauges(ctx context.Context, e *Examination) (batchesOf, error) {
 	return all, nil
 }
 
-// fit reports whether what the gauges said when they were read fits to a subscriber's batches.
+// fit reports whether the gauges matched a subscriber's batches when they were read.
 func fit(e *Examination, token string, sizes map[string]size) bool {
 	var must gauges
 	for _, one := range sizes {
@@ -127,7 +127,7 @@ func readNewer(ctx context.Context, e *Examination, doubtful batchesOf) error {
 		if len(page) < rdb.KeysPerTrip {
 			return nil
 		}
-		offset += rdb.KeysPerTrip // among those of one time: what it skips takes Redis time
+		offset += rdb.KeysPerTrip // skips members of equal score, which costs Redis time
 		if last := page[len(page)-1].Score; last > from {
 			from, offset = last, 0
 		}
@@ -209,7 +209,8 @@ func batchKeys(e *Examination, bids []string) []string {
 	return names
 }
 
-// AddGauge adds what a gauge says of a subscriber, unless it must, given what shows that it must.
+// AddGauge adds a finding for a subscriber's gauge that differs from its required value. The checks
+// prove that value.
 func (e *Examination) AddGauge(key, token, said string, must int64, checks ...Check) {
 	set := Command{"HSET", key, token, must}
 	if must == 0 {
@@ -221,7 +222,7 @@ func (e *Examination) AddGauge(key, token, said string, must int64, checks ...Ch
 	}
 }
 
-// Figure is a number as a gauge says it: nothing for 0.
+// Figure formats a gauge: 0 is the empty string.
 func Figure(n int64) string {
 	if n == 0 {
 		return ""

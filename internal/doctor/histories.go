@@ -11,7 +11,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// findHistories looks for histories of topics that are not there, and for what others lack.
+// findHistories looks for histories without a topic, and for topics whose history data is
+// incomplete.
 func findHistories(e *Examination) {
 	for field, value := range e.Elements[keys.Plans()] {
 		if topic, ok := strings.CutPrefix(field, "/"); ok {
@@ -49,19 +50,19 @@ func findKept(e *Examination, topic bus.TopicName, value string) {
 	}
 }
 
-// isTopic reports whether there is a topic, or what may become one by a repair.
+// isTopic reports whether the topic exists, or a repair may create it.
 func isTopic(e *Examination, topic bus.TopicName) bool {
 	return e.Has(keys.Topics(), string(topic)) || e.Elements[keys.Topic(topic)] != nil
 }
 
-// scriptWeigh weighs a history. Its header says what it takes, returns and keeps.
+// scriptWeigh weighs a history. The script's header documents arguments and result.
 var scriptWeigh = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "weigh"))
 
 // maxWeighed is how many bytes one step weighs, and at most a hundred entries more.
 const maxWeighed = 4 << 20
 
-// checkHistories compares what is noted of histories with the entries there are. It comes after
-// [findHistories], and the repair of what that has found.
+// checkHistories compares the records of histories with their entries. It runs after
+// [findHistories] and its repairs.
 func checkHistories(ctx context.Context, e *Examination) error {
 	var doubtful []string
 	for _, field := range Sorted(e.Elements[keys.Plans()]) {
@@ -88,14 +89,14 @@ func checkHistories(ctx context.Context, e *Examination) error {
 	})
 }
 
-// history is what was read of one.
+// history is the data read of one history.
 type history struct {
 	topic bus.TopicName
 	// first, size and counter are as they are stored; length is the number of entries.
 	first, size, counter string
 	length               int64
-	// bytes are those of the entries. They are of all of them if it is whole: if none went while it
-	// was weighed.
+	// bytes is the size of the entries. It covers all of them if whole is set: no entry was removed
+	// during the weighing.
 	bytes int64
 	whole bool
 }
@@ -110,8 +111,8 @@ func (h history) fits() bool {
 	return h.follows() && h.whole && h.size == strconv.FormatInt(h.bytes, 10)
 }
 
-// weigh reads what is noted of a history, and the size of its entries. One that is not there, or
-// not of its type, is reported elsewhere: it is as none that fits.
+// weigh reads the record of a history, and the size of its entries. A history that is missing or
+// has the wrong type is reported elsewhere: weigh returns one that fits.
 func weigh(ctx context.Context, e *Examination, topic bus.TopicName) (h history, err error) {
 	fitting := history{topic: topic, first: "1", size: "0", counter: "0", whole: true}
 	h.topic = topic
@@ -139,7 +140,7 @@ func weigh(ctx context.Context, e *Examination, topic bus.TopicName) (h history,
 	}
 }
 
-// add adds what does not fit.
+// add adds the mismatches.
 func (h history) add(e *Examination) {
 	noted, list, topic := e.Keys.HistoryLimits(h.topic), e.Keys.History(h.topic), e.Keys.Topic(h.topic)
 	checks := []Check{

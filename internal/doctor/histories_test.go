@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// historyDamages are those of histories. Widgets keeps one of the events 4 and 5.
+// historyDamages are damages of histories. Widgets keeps one of the events 4 and 5.
 var historyDamages = []damage{
 	{name: "nothing, with a history", does: withHistory},
 	{name: "a history of no topic", does: func(p *patient) {

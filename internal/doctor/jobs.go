@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Record is what was read of a job's record.
+// Record is the part of a job's record that the scan reads.
 type Record struct {
 	Type, Status string
 	// Shared is where the data is that the job shares; empty for its own.
@@ -55,12 +55,12 @@ func JobIn(q bus.Queue, packed string) string {
 	return job.Args[0]
 }
 
-// jobExam is that of jobs. Its keys have the namespace.
+// jobExam examines jobs. Its keys have the namespace.
 type jobExam struct {
 	*Examination
 }
 
-// findJobs looks for what does not fit in types, records, lists, lanes and data.
+// findJobs looks for damage in types, records, lists, lanes and data.
 func findJobs(e *Examination) {
 	x := jobExam{e}
 	x.findTypes()
@@ -87,7 +87,7 @@ func findJobs(e *Examination) {
 	x.findData()
 }
 
-// findCopies looks for jobs in the sets of those that share data whose records do not say so.
+// findCopies looks for jobs that a set lists as sharing data, though their records do not.
 func (x jobExam) findCopies() {
 	for of, ids := range x.Each(keys.JobCopies("")) {
 		if _, there := x.Elements[keys.JobData(of)]; there && !x.hasJob(of) {
@@ -121,7 +121,7 @@ func (x jobExam) findData() {
 	}
 }
 
-// hasJob reports whether data is that of a job, or of some that share it.
+// hasJob reports whether a job owns or shares the data.
 func (x jobExam) hasJob(data string) bool {
 	if r, there := x.Records[data]; there && r.Shared == "" {
 		return true
@@ -138,7 +138,7 @@ func isOpen(r Record) bool {
 	return r.Status == string(jobs.Queued) || r.Status == string(jobs.InProgress)
 }
 
-// unchanged checks that a job's record says what was read of it; also if there was none.
+// unchanged checks that a job's record, or its absence, is as scanned.
 func (x jobExam) unchanged(id string) []Check {
 	job, r := x.Keys.Job(id), x.Records[id]
 	return []Check{Is(r.Type, "HGET", job, "type"), Is(r.Status, "HGET", job, "status")}
@@ -178,7 +178,7 @@ func (x jobExam) findTypes() {
 	}
 }
 
-// findRecord looks at a record: what it says has to be in the lists, and its data there.
+// findRecord checks a record: the lists must match it, and its data must exist.
 func (x jobExam) findRecord(id string, r Record) {
 	job, name := x.Keys.Job(id), r.Type
 	checks := x.unchanged(id)
@@ -242,7 +242,7 @@ func (x jobExam) findListed(list, id string, fits bool) {
 	}
 }
 
-// whatIs says what has become of a job.
+// whatIs describes a job's current state.
 func (x jobExam) whatIs(id string) string {
 	if r, there := x.Records[id]; there {
 		return fmt.Sprintf("is %s, of the type %s", r.Status, r.Type)
@@ -250,8 +250,8 @@ func (x jobExam) whatIs(id string) string {
 	return "is not there"
 }
 
-// findLanes looks for what stands in a lane though no job of its type waits or is in progress. The
-// housekeeping wakes the next.
+// findLanes looks for entries of a lane without an open job of its type. The housekeeping wakes the
+// next one.
 func (x jobExam) findLanes() {
 	for name, standing := range x.Each(keys.Lane(bus.JobJob, "")) {
 		lane := keys.Lane(bus.JobJob, name)
@@ -278,7 +278,7 @@ func (x jobExam) findEnded() {
 	}
 }
 
-// findWork looks for jobs that have not ended, and whose entry is not where it has to be.
+// findWork looks for jobs that have not ended and whose queue entry is missing.
 func findWork(e *Examination) {
 	x := jobExam{e}
 	open := func(yield func(string) bool) {

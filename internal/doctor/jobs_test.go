@@ -27,7 +27,7 @@ func idOf(n int) jobs.ID { return jobs.ID(fmt.Sprintf("%d0000000-0000-4000-8000-
 // The jobs of a patient.
 var accepted, handedOut, waiting, later, succeeded, cancelled = idOf(1), idOf(2), idOf(3), idOf(4), idOf(5), idOf(6)
 
-// nobody is the id of a job that is not there.
+// nobody is the id of a missing job.
 var nobody = idOf(9)
 
 func entryOf(id jobs.ID) string { return doctor.EntryOf(string(id)) }
@@ -99,7 +99,7 @@ func (p *jobPatient) share() {
 	}
 }
 
-// examine returns what an examination finds, in order.
+// examine returns the findings of an examination, in order.
 func (p *jobPatient) examine(fix bool) (lines []string) {
 	p.t.Helper()
 	_, err := doctor.New(p.partition, 0).Examine(p.t.Context(), fix, func(f doctor.Finding) {
@@ -113,17 +113,17 @@ func (p *jobPatient) examine(fix bool) (lines []string) {
 // jobKey is the key of a job as findings show it.
 func jobKey(id jobs.ID) string { return "work:job:" + string(id) }
 
-// lane is that of the type ship.
+// lane is the lane of the type ship.
 const lane = "jobs:lane:job:ship"
 
-// keptByShip is what the type ship keeps, with its six jobs, in bytes.
+// keptByShip is the size in bytes of the type ship with its six jobs.
 const keptByShip = jobs.TypeBytes + 6*(jobs.JobBytes+1)
 
 func shipKeeps(said, must int) string {
 	return fmt.Sprintf(`work:type:ship: says that it keeps "%d" bytes, must be %d [set right]`, said, must)
 }
 
-// keptByAll is what root keeps, with the type cron.
+// keptByAll is the size in bytes of root's types, ship and cron.
 const keptByAll = keptByShip + jobs.TypeBytes
 
 func rootKeepsOfJobs(said, must int) string { return accountOf("root", strconv.Itoa(said), must) }
@@ -132,7 +132,7 @@ func accountOf(client, said string, must int) string {
 	return fmt.Sprintf("accounts: says that %s keeps %q bytes, must be %d [set right]", client, said, must)
 }
 
-// jobDamages are what may be wrong, and how it is found.
+// jobDamages are the damages and their findings, by name.
 var jobDamages = map[string]struct {
 	does  func(p *jobPatient) redis.Cmder
 	finds []string
@@ -346,7 +346,7 @@ func TestAnAccountThatChangesWhileItIsRepaired(t *testing.T) {
 	})
 }
 
-// TestARepairedJobGoesOn loses all entries, and has the jobs handed out as if nothing had happened.
+// TestARepairedJobGoesOn loses all entries, and expects the jobs to be handed out after the repair.
 func TestARepairedJobGoesOn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p, ctx := newJobPatient(t, server, server.Open(t).Partition("")), t.Context()

@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// labelExam is that of labels. Its keys have the namespace. Labels are named by their id: the
-// machine, a slash and the name.
+// labelExam examines labels. Its keys have the namespace. A label's id is the machine, a slash and
+// the name.
 type labelExam struct {
 	*Examination
 }
@@ -20,7 +20,7 @@ func newLabelExam(e *Examination) labelExam {
 	return labelExam{e}
 }
 
-// findLabels looks for what does not fit in records, lists, metadata and histories.
+// findLabels looks for damage in records, lists, metadata and histories.
 func findLabels(e *Examination) {
 	x := newLabelExam(e)
 	for id, label := range e.Labels {
@@ -56,7 +56,7 @@ func findLabels(e *Examination) {
 
 func isErrored(label Label) bool { return label.Errored && !label.Deleted }
 
-// whatIs says what has become of a label.
+// whatIs describes a label's current state.
 func whatIs(label Label) string {
 	switch {
 	case !label.There:
@@ -78,7 +78,7 @@ func keyOfLabel(id string) string {
 	return keys.Label(machines.Name(machine), machines.LabelName(name))
 }
 
-// unchanged checks that a label's record says what was read of it; also if there was none.
+// unchanged checks that a label's record, or its absence, is as scanned.
 func (x labelExam) unchanged(id string) []Check {
 	record, label := x.record(id), x.Labels[id]
 	return []Check{
@@ -96,7 +96,7 @@ func (x labelExam) says(id, field string, has bool) Check {
 	return Is(number, "HEXISTS", x.record(id), field)
 }
 
-// findRecord looks at a record: what it says has to be in the lists, and its metadata there.
+// findRecord checks a record: the lists must match it, and its metadata must exist.
 func (x labelExam) findRecord(id string, label Label) {
 	if label.Deleted {
 		return
@@ -117,7 +117,7 @@ func (x labelExam) findRecord(id string, label Label) {
 	}
 }
 
-// findListed looks at a label in a list, in which it has to be or not.
+// findListed checks that a label in a list belongs there.
 func (x labelExam) findListed(list, machine, name string, fits bool, what string) {
 	if !fits {
 		x.mustNotList(list, "lists "+name+", which "+what, name, x.unchanged(machine+"/"+name)...)
@@ -149,10 +149,9 @@ func placeOf(id string, label Label) place {
 	return place{machines.Name(machine), machines.StateName(label.State)}
 }
 
-// findLabelEntries looks for labels for which workers have something to do, and of which the queue
-// has nothing: those that were asked for, or are looked at for a trigger until that has come to an
-// end, and those in an action that are not errored. [findEntries] looks at an entry that is only
-// somewhere.
+// findLabelEntries looks for labels that need a worker and have no queue entry: labels that were
+// asked for, labels with a trigger that is not over, and labels in an action that are not errored.
+// [findEntries] covers misplaced entries.
 func findLabelEntries(e *Examination) {
 	x := newLabelExam(e)
 	definitions, actions := e.Elements[keys.Definitions()], x.actions()
@@ -179,8 +178,8 @@ func findLabelEntries(e *Examination) {
 	})
 }
 
-// states are those that are defined: true for gates. It is nil if there are no definitions, or
-// nobody can tell what they are.
+// states returns the defined states: true for gates. It is nil if there are no definitions, or they
+// cannot be read.
 func (x labelExam) states() map[place]bool {
 	var outline map[machines.Name]map[machines.StateName]bool
 	text := x.Elements[keys.Definitions()]["outline"]
@@ -218,8 +217,8 @@ func (x labelExam) findLost() {
 	}
 }
 
-// actions are the states that are actions, but those of which a review is under way: they may have
-// been gates, and it asks for their labels one after the other.
+// actions returns the states that are actions, except states under review: they may have been
+// gates, and the review asks for their labels one by one.
 func (x labelExam) actions() map[place]bool {
 	actions := map[place]bool{}
 	for of, isGate := range x.states() {
@@ -227,7 +226,7 @@ func (x labelExam) actions() map[place]bool {
 			actions[of] = true
 		}
 	}
-	var none machines.Definitions // of which a walk can only be a review
+	var none machines.Definitions // without definitions, a walk can only be a review
 	for entry := range x.Queues[bus.QueueMachines].Entries {
 		job, err := wire.UnpackJob(entry)
 		if err != nil || job.Name != bus.JobWalk || len(job.Args) != 2 {

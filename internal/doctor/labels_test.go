@@ -21,7 +21,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// The name of one machine has what separates names in keys. Nobody listens to the webhooks.
+// One machine's name contains the separator of keys. No server listens at the webhooks' addresses.
 const yaml = `
 state_machines:
   m:
@@ -71,7 +71,7 @@ func newLabelPatient(t *testing.T, server *rdbtest.Server) *labelPatient {
 	return &labelPatient{server.Raw, f, f.Partitions[0]}
 }
 
-// keptByRoot is what root keeps, which has made all labels, in bytes.
+// keptByRoot is the size in bytes of all labels; root has made them.
 var keptByRoot = 3*engine.SizeOf(int64(len(`{}`)), 0) + 2*engine.SizeOf(int64(len(`{"go":false}`)), 0) +
 	engine.SizeOf(int64(len(`{"go":true}`)), 1) + engine.LabelBytes
 
@@ -92,7 +92,7 @@ func (p *labelPatient) forget() redis.Cmder {
 	return p.Del(p.T.Context(), q+"index:machines", q+"scheduled:machines", q+"instant:machines", q+"pending:machines:worker")
 }
 
-// examine returns what an examination finds, in order.
+// examine returns the findings of an examination, in order.
 func (p *labelPatient) examine(fix bool) (lines []string) {
 	p.T.Helper()
 	_, err := doctor.New(p.partition, 0).Examine(p.T.Context(), fix, func(f doctor.Finding) {
@@ -103,7 +103,7 @@ func (p *labelPatient) examine(fix bool) (lines []string) {
 	return lines
 }
 
-// labelDamages are what may be wrong, and how it is found.
+// labelDamages are the damages and their findings, by name.
 var labelDamages = map[string]struct {
 	does  func(p *labelPatient) redis.Cmder
 	finds []string
@@ -250,8 +250,8 @@ func TestDoctorOfLabels(t *testing.T) {
 	})
 }
 
-// TestARepairedLabelGoesOn loses all entries, and has a worker look at the labels as if nothing had
-// happened.
+// TestARepairedLabelGoesOn loses all entries, and expects a worker to process the labels after the
+// repair.
 func TestARepairedLabelGoesOn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p := newLabelPatient(t, server)

@@ -12,7 +12,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// wrongFor is what is wrong with a batch that a key of a subscriber lists, and what shows it.
+// wrongFor returns the problem of a batch that a subscriber's key lists, and the checks that prove
+// it.
 func wrongFor(e *Examination, token, bid string) (problem string, checks []Check) {
 	switch j := e.Batch(bid); {
 	case j.Original:
@@ -29,7 +30,7 @@ func wrongFor(e *Examination, token, bid string) (problem string, checks []Check
 func findCurrent(e *Examination) {
 	for of, bids := range e.Each(keys.Current("")) {
 		token, newest := layout.TokenOf(of), ""
-		for _, bid := range Sorted(bids) { // of those of one time, the last UID counts as the newest
+		for _, bid := range Sorted(bids) { // at equal times, the last UID counts as the newest
 			if j := e.Batch(bid); j.There && j.Token == token && j.Created >= e.Batch(newest).Created {
 				newest = bid
 			}
@@ -52,20 +53,20 @@ func findCurrent(e *Examination) {
 	}
 }
 
-// findNoLane looks at what is current in a lane, given by number, that its subscriber does not
-// have. What takes in no events comes up at its time.
+// findNoLane removes the current batch of a lane number beyond the subscriber's lanes. A batch that
+// still takes events comes up at its time.
 func findNoLane(e *Examination, token, lane, current string) {
 	if count, unchanged := laneCount(e, token); laneNumber(lane) >= count {
 		e.mustGo(current, "is of a lane that its subscriber does not have", unchanged...)
 	}
 }
 
-// laneNumber reads the number of a lane; what is none is higher than all.
+// laneNumber reads a lane's number; text that is no number sorts above all.
 func laneNumber(text string) int64 { return rdb.Integer(text, bus.MaxLanes) }
 
-// laneCount is in how many lanes of a subscriber batches may be, and what shows it. Those of an
-// earlier subscription may have been more. Those of an earlier release have other names, until the
-// next of its batches is taken.
+// laneCount returns how many lanes may hold batches of a subscriber, and the checks that prove it.
+// An earlier subscription may have had more. Lanes of an earlier release keep their old names until
+// the next of its batches is taken.
 func laneCount(e *Examination, token string) (count int64, unchanged []Check) {
 	options := keys.Options(bus.Token(token))
 	said, former := e.Elements[options], e.Elements[keys.Delivery(bus.Token(token))]["former"]
@@ -93,7 +94,7 @@ func findLanes(e *Examination) {
 		for packed := range entries {
 			bid, _ := BatchOf(bus.QueueMain, packed)
 			problem, checks := wrongFor(e, token, bid)
-			if bid == "" { // what is no batch's job
+			if bid == "" { // not a batch's job
 				problem, checks = "lists "+wire.ShowJob(packed)+", which is not there", nil
 			}
 			if problem != "" {
@@ -119,8 +120,8 @@ func findLanes(e *Examination) {
 	}
 }
 
-// findUnknownLane looks at a lane of a number that its subscriber does not have: batches may be
-// left of when it had. What is no lane is removed, and its batches come up by themselves.
+// findUnknownLane checks a lane whose number the subscriber no longer has: batches may be left in
+// it. An invalid lane is removed, and its batches come up on their own.
 func findUnknownLane(e *Examination, token string, number int64, lane string) {
 	count, unchanged := laneCount(e, token)
 	if number < count {
@@ -136,9 +137,9 @@ func findUnknownLane(e *Examination, token string, number int64, lane string) {
 	}
 }
 
-// blockedUntil is until when (ms) the first of a subscriber's lane may wait, and what shows that it
-// still is. One that failed may wait for its retry in the lane if the order is strict. In an
-// earlier release, which noted older, it waits for those of the lanes before.
+// blockedUntil returns until when (ms) the head of a subscriber's lane may wait, and the checks
+// that prove it. With strict order, a failed batch may wait for its retry in the lane. In an
+// earlier release, which noted older, it waits for the batches of the earlier lanes.
 func blockedUntil(e *Examination, token string) (until float64, unchanged []Check) {
 	options := e.Elements[keys.Options(bus.Token(token))]
 	if options["strict_order"] == "true" || options["older"] != "" {
@@ -147,7 +148,7 @@ func blockedUntil(e *Examination, token string) (until float64, unchanged []Chec
 	delivery := keys.Delivery(bus.Token(token))
 	for _, field := range []string{"throttled_until", "paused_until", "paced_until"} {
 		said := e.Elements[delivery][field]
-		if at, err := strconv.ParseFloat(said, 64); err == nil { // what cannot be read blocks nothing
+		if at, err := strconv.ParseFloat(said, 64); err == nil { // unreadable: blocks nothing
 			until = max(until, at)
 		}
 		unchanged = append(unchanged, Is(said, "HGET", e.Full(delivery), field))

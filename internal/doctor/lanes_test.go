@@ -14,11 +14,10 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// sinceStart is the real time, in ms after start: what is put off for long is judged by that.
+// sinceStart is the real time, in ms after start: long delays are judged by it.
 func sinceStart() int { return int(time.Since(start).Milliseconds()) }
 
-// TestALaneThatNobodyWakesIsWoken has the first of a lane wait for its turn, which nobody will
-// wake.
+// TestALaneThatNobodyWakesIsWoken leaves the head of a lane waiting without a wake-up.
 func TestALaneThatNobodyWakesIsWoken(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

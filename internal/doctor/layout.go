@@ -6,15 +6,14 @@ import (
 	"routemaster/internal/store"
 )
 
-// What an earlier version of the bus had under other names.
+// Key prefixes of earlier versions of the bus.
 const (
 	OldTraceparents = "batches:origins:"
 	OldLane         = "batches:line:"
 )
 
-// What keys begin with. Of archived jobs, their type, a colon and their status follow. Of labels,
-// the machine, a slash and the name follow. Of lists by state, it is the machine, a colon and the
-// state.
+// Prefixes of keys. The type, a colon and the status follow for archived jobs; the machine, a slash
+// and the name for labels; the machine, a colon and the state for lists by state.
 var (
 	ArchivePrefix  = layout.Prefix("ArchivedJobs")
 	MetadataPrefix = layout.Prefix("LabelMetadata")
@@ -22,22 +21,22 @@ var (
 	LabelsPrefix   = layout.Prefix("LabelsIn")
 )
 
-// OldFields are what the hashes of subscribers had that is in their deliveries today, or gone.
+// OldFields are fields of subscribers that have moved to their deliveries, or are gone.
 var OldFields = []string{"events_sent", "throttled_until", "abreast"}
 
-// reading is what a scan reads of keys, if that is not all their elements.
+// reading says which part of a key a scan reads, if not all elements.
 type reading struct {
 	unread bool     // only their types
 	noted  bool     // unread, and among the elements without any
-	sized  bool     // a string of which the size is read; among the elements without any
-	some   []string // of a hash: those that are read, and go to the function
+	sized  bool     // a string: only its size is read; among the elements without any
+	some   []string // of a hash: the fields to read, passed to the function
 	record func(s *Scan, rest string, values []any)
 
 	from, to int64 // the part of a list, which goes to the function
 	list     func(s *Scan, rest string, part []string, length int64)
 }
 
-// readings are what is read, by the names of rows.
+// readings are the partial reads, by the names of rows.
 var readings = map[string]reading{
 	"Batch":            {list: (*Scan).takeBatch, to: store.BatchHeader - 1},
 	"Original":         {list: (*Scan).takeOriginal},

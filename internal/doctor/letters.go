@@ -27,8 +27,8 @@ func findLetters(e *Examination) {
 	}
 }
 
-// unlisted are the dead letters that no index lists: the tokens of their holders, by UID, empty for
-// those of nobody.
+// unlisted returns the dead letters that no index lists: their holders' tokens by UID, empty for
+// letters without a holder.
 func unlisted(e *Examination) map[string]string {
 	holders := map[string]string{}
 	for bid, token := range e.Letters {
@@ -60,8 +60,8 @@ func addUnlisted(e *Examination, bid, holder string) {
 		Is(token, "LINDEX", letter, 0), Is(heir, "HGET", e.Keys.Rotations(), token))
 }
 
-// checkLetters compares the sums of dead letters with the dead letters there are. It comes after
-// [findLetters], and the repair of what that has found.
+// checkLetters compares the sums of dead letters with the dead letters. It runs after [findLetters]
+// and its repairs.
 func checkLetters(ctx context.Context, examination *Examination) error {
 	e := counting{examination, unlisted(examination)}
 	tokens := map[string]bool{}
@@ -101,13 +101,13 @@ func checkLetters(ctx context.Context, examination *Examination) error {
 	})
 }
 
-// counting is an examination that counts what is in dead letters, also in those that are unlisted.
+// counting is an examination that counts events of dead letters, including unlisted ones.
 type counting struct {
 	*Examination
 	unlisted map[string]string
 }
 
-// letters is what was read of a subscriber's dead letters.
+// letters are a subscriber's dead letters, counted and according to the sums.
 type letters struct {
 	died                  map[string]float64 // when (ms), by UID
 	events, bytes         int64
@@ -134,7 +134,7 @@ func (l letters) unchanged(index string) []Check {
 	return append(checks, Is(ofNewest, "ZCOUNT", index, rdb.FormatScore(newest), "+inf"))
 }
 
-// readLetters reads a subscriber's dead letters, and what the sums say of them.
+// readLetters reads a subscriber's dead letters and their sums.
 func (e counting) readLetters(ctx context.Context, token string) (l letters, err error) {
 	l.died = map[string]float64{}
 	index := e.Keys.DeadLetters(bus.Token(token))
@@ -167,7 +167,7 @@ func (e counting) readLetters(ctx context.Context, token string) (l letters, err
 	return l, nil
 }
 
-// countLetters adds what is in some dead letters.
+// countLetters adds the events and bytes of some dead letters.
 func (e counting) countLetters(ctx context.Context, some []string, l *letters) error {
 	lengths, sizes := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
 	err := e.Redis.Reads(ctx, "dead letters", func(pipe rdb.Commands) {
@@ -181,7 +181,7 @@ func (e counting) countLetters(ctx context.Context, some []string, l *letters) e
 	}
 	for i := range some {
 		l.events += max(0, lengths[i].Val()-store.BatchHeader)
-		bytes, _ := strconv.ParseInt(sizes[i].Val(), 10, 64) // what cannot be read counts nothing
+		bytes, _ := strconv.ParseInt(sizes[i].Val(), 10, 64) // unreadable: counts 0
 		l.bytes += bytes
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 const eventsOfLongQueue = 2500
 
 // damageLongQueue makes a queue of as many instant jobs, and breaks some of them. It returns the
-// batches that have no job, the jobs that are in several places, and those that are for nothing.
+// batches without a job, the jobs in several places, and the jobs without a batch.
 func damageLongQueue(p *patient) (jobless, several, gone []string) {
 	p.AddSubscriber(alice, 0, 1, "widgets")
 	for i := 0; i < eventsOfLongQueue; i += 500 {
@@ -76,8 +76,8 @@ func TestALongQueue(t *testing.T) {
 	})
 }
 
-// TestAJobThatCameInSinceIsNotMissing has a job, of which the doctor has seen nothing, made instant
-// before it is looked at again, and others after it.
+// TestAJobThatCameInSinceIsNotMissing makes a job, unseen by the scan, instant before the doctor
+// looks again, and others after it.
 func TestAJobThatCameInSinceIsNotMissing(t *testing.T) {
 	server := rdbtest.Embedded(t)
 	p := &patient{fixture: newFixture(t, server), ctx: t.Context()}

@@ -27,7 +27,7 @@ func (x labelExam) findOutboxes() {
 	}
 }
 
-// findMove looks at what an outbox has. What is no move would hold up those behind it for ever.
+// findMove checks an entry of an outbox. An invalid one would block the moves behind it for ever.
 func (x labelExam) findMove(outbox, text string) {
 	if _, err := engine.ReadOutboxMove(text); err != nil {
 		x.Add(outbox, "has "+shorten(text)+", which is no move", "removed",
@@ -65,9 +65,9 @@ func (x labelExam) findNumbers(machine string, noted map[string]string) {
 	}
 }
 
-// checkMoves looks again at moves that nothing in the queue publishes. Only what comes into an
-// empty outbox gets an entry. Its name does not follow from what is left, so that all entries are
-// read again: if the oldest move is the same after that, no entry was for it meanwhile.
+// checkMoves looks again at moves without a queue entry. Only a push into an empty outbox creates
+// an entry, whose name cannot be derived from the remaining moves, so all entries are read again:
+// if the oldest move is unchanged afterwards, it had no entry.
 func checkMoves(ctx context.Context, e *Examination) error {
 	x := newLabelExam(e)
 	stuck := map[string]rdb.Reply[string]{} // the oldest moves, by machine
@@ -109,7 +109,7 @@ func checkMoves(ctx context.Context, e *Examination) error {
 	return err
 }
 
-// addStuck adds an outbox without an entry. What it is given is named by the newest move.
+// addStuck adds an outbox without an entry. The newest move names the entry it gets.
 func (x labelExam) addStuck(machine, oldest, index string) {
 	if oldest == "" {
 		return // it was emptied

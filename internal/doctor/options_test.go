@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// optionDamages are those of subscribers with options. Alice has some, and two dead letters.
+// optionDamages are damages of subscribers with options. Alice has some, and two dead letters.
 var optionDamages = []damage{
 	{name: "nothing, with options and dead letters", does: withOptions},
 	{name: "a state without a batch", does: func(p *patient) { p.Redis.HSet(p.ctx, "batches:state:"+anUID, "revision", 1) },

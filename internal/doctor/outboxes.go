@@ -38,8 +38,8 @@ func (s *Scan) IsOther(text string) bool {
 	return rdb.IsNumber(text) && number < partitions && rdb.Number(number) != s.Redis.Number()
 }
 
-// isOpenPartition reports whether a partition is to be examined: scripts run there, and it is the
-// one that it should be. What is missing in one that is held may be on its way.
+// isOpenPartition reports whether a partition can be examined: it runs scripts, and is the expected
+// one. Data missing from a held partition may be on its way.
 func isOpenPartition(ctx context.Context, e *Examination) (bool, error) {
 	if !e.Redis.IsOneOfSeveral() {
 		return true, nil
@@ -61,7 +61,7 @@ func isOpenPartition(ctx context.Context, e *Examination) (bool, error) {
 	return true, nil
 }
 
-// findOutboxes looks for what does not fit in what is relayed.
+// findOutboxes looks for damage in the relays' outboxes and records.
 func findOutboxes(e *Examination) {
 	if !e.Redis.IsOneOfSeveral() {
 		return
@@ -81,12 +81,12 @@ func outboxTo(number string) string {
 	return keys.Outbox(rdb.Number(n))
 }
 
-// taken is what is noted of the head of an outbox: its UID, its number of events, and since when it
-// is relayed. See lua/lib/relays.lua of package store.
+// taken matches the record of an outbox's head: its UID, its number of events, and the start of its
+// relay. See lua/lib/relays.lua of package store.
 var taken = regexp.MustCompile(`^\S+ ([1-9]\d{0,8}) \d+$`)
 
-// findTaken looks at the heads of outboxes that are noted. What is not there any more cannot be
-// relayed, and others would be removed in its place: without the note all that is left is relayed.
+// findTaken checks the recorded heads of outboxes. A head that is gone cannot be relayed, and the
+// relay would remove other events in its place: without the record it relays all that remain.
 func findTaken(e *Examination) {
 	key := e.Full(keys.RelayTaken())
 	for number, note := range e.Elements[keys.RelayTaken()] {
@@ -119,7 +119,7 @@ func findRelayed(e *Examination) {
 	}
 }
 
-// maxGeneration is more than there will be, and less than what Redis can count up from.
+// maxGeneration is more than there will be, and less than Redis can count up from.
 const maxGeneration = 1 << 53
 
 // checkGeneration looks at the last generation that was given. If it were given again, the end of
@@ -129,7 +129,7 @@ func checkGeneration(ctx context.Context, e *Examination) error {
 		return nil
 	}
 	key := e.Full(keys.RelayGeneration())
-	said, err := e.Redis.Get(ctx, key).Result() // after those that were given
+	said, err := e.Redis.Get(ctx, key).Result() // after the generations in use
 	if err != nil && !errors.Is(err, rdb.Nil) {
 		return err
 	}
@@ -152,8 +152,8 @@ func checkGeneration(ctx context.Context, e *Examination) error {
 	return err
 }
 
-// findRelays looks for outboxes with events that nothing in the queue carries. A relay that finds
-// its outbox empty is in order: it ends as it comes up.
+// findRelays looks for outboxes with events and no queue entry to relay them. An entry with an
+// empty outbox is valid: it ends when it comes up.
 func findRelays(e *Examination) {
 	if !e.Redis.IsOneOfSeveral() {
 		return

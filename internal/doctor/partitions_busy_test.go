@@ -91,7 +91,7 @@ func (b *busyPartitions) rotate(ctx context.Context) {
 	}
 }
 
-// relay carries what is in the outboxes of a partition, until the context ends.
+// relay relays the outboxes of a partition until the context ends.
 func (b *busyPartitions) relay(ctx context.Context, number rdb.Number) {
 	q, worker := b.Queues[number], bus.NewWorkerID()
 	relayer := store.NewRelayer(b.Relays, slog.New(slog.DiscardHandler), time.Now)

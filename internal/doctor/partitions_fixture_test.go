@@ -49,7 +49,7 @@ func line(f doctor.Finding) string {
 	return fmt.Sprintf("%s %s: %s [%s]", f.Partition, f.Key, f.Problem, f.Remedy)
 }
 
-// examine returns what an examination finds, as a line each.
+// examine returns the findings of an examination, a line each.
 func (p *dividedPatient) examine(fix bool) []string {
 	p.T.Helper()
 	lines := []string{}
@@ -62,8 +62,8 @@ func (p *dividedPatient) examine(fix bool) []string {
 	return lines
 }
 
-// requireDelivered requires that both subscribers get all events of topic a, once, and those that
-// are published now.
+// requireDelivered requires that both subscribers get all events of topic a, once, and the events
+// published now.
 func (p *dividedPatient) requireDelivered() {
 	p.T.Helper()
 	p.PublishEvents(p.a, 7, 7)

@@ -121,7 +121,7 @@ func TestALossOfAPartitionThatIsHeld(t *testing.T) {
 	})
 }
 
-// TestAPartitionThatIsHeldMeanwhile has one be held, and be without keys, once it was examined.
+// TestAPartitionThatIsHeldMeanwhile holds a partition and removes its keys after it was examined.
 func TestAPartitionThatIsHeldMeanwhile(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p := newDividedPatient(t, server.Open(t))
@@ -152,8 +152,8 @@ func TestAPartitionThatIsHeldMeanwhile(t *testing.T) {
 	})
 }
 
-// TestAPartitionThatIsAway is reported, and the others are examined. What it would have to change
-// is not said to be repaired.
+// TestAPartitionThatIsAway expects an unavailable partition to be reported, the others to be
+// examined, and its repairs not to be reported as done.
 func TestAPartitionThatIsAway(t *testing.T) {
 	data, servers := storetest.Apart(t, 3)
 	all, ctx := store.NewBus(data...), t.Context()

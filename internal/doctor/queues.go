@@ -12,13 +12,13 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Queue is what was read of a queue.
+// Queue is a scanned queue.
 type Queue struct {
 	Entries map[string]Entry    // by packed job
 	Pending map[string][]string // jobs, by worker
 }
 
-// QueueNames are the queues of the partition: that of relays is only on a bus with partitions.
+// QueueNames returns the partition's queues: only a bus with partitions has relays.
 func (s *Scan) QueueNames() []bus.Queue {
 	if s.Redis.IsOneOfSeveral() {
 		return append(bus.Queues[:], bus.QueueRelay)
@@ -50,7 +50,7 @@ func (j Entry) States() int {
 	return states
 }
 
-// Fits reports whether nothing is wrong with an entry. What is the Ruby original's fits.
+// Fits reports whether an entry is undamaged. Entries of the Ruby original always fit.
 func (j Entry) Fits(isBatch bool) bool {
 	batchFits := j.There && j.Indexed && !j.Broken && !j.Empty()
 	return j.Original || j.Listed && j.States() == 1 && (batchFits || !isBatch)
@@ -59,7 +59,7 @@ func (j Entry) Fits(isBatch bool) bool {
 // Counts reports whether an entry's batch is in the gauges.
 func (j Entry) Counts() bool { return j.There && !j.Broken && j.Token != "" }
 
-// Empty reports whether a batch is for nobody, or has no event.
+// Empty reports whether a batch has no subscriber or no event.
 func (j Entry) Empty() bool { return j.Token == "" || j.Events == 0 }
 
 // Batch is the entry of a batch.

@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// findRenamed looks for what an earlier version of the bus had under other names.
+// findRenamed looks for keys and fields with names of earlier versions of the bus.
 func findRenamed(e *Examination) {
 	for bid := range e.Each(OldTraceparents) {
 		old, today := e.Full(OldTraceparents+bid), bus.BatchID(bid)
@@ -44,8 +44,8 @@ func findRenamed(e *Examination) {
 	}
 }
 
-// moved notes an element that a repair adds to another key, unless that has it, as if the scan had
-// seen it there: what does not fit there is found in the same run.
+// moved adds an element that a repair moves to another key to the scan, unless the key has it, so
+// that its damage there is found in the same run.
 func moved(e *Examination, key, element, value string) {
 	if !e.Fix || e.Has(key, element) {
 		return

@@ -4,8 +4,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// findReplays looks for replays that a set does not list, or without a subscriber, and for what is
-// listed of replays that are not there. A subscriber's set may list replays that have expired.
+// findReplays looks for replays that no set lists, or without a subscriber, and for lists of
+// missing replays. A subscriber's set may list replays that have expired.
 func findReplays(e *Examination) {
 	for id := range e.Elements[keys.RunningReplays()] {
 		if _, there := e.Elements[keys.Replay(bus.ReplayID(id))]; !there {

@@ -1,6 +1,6 @@
 package doctor_test
 
-// replayDamages are those of replays, of which alice has one that runs.
+// replayDamages are damages of replays. Alice has one running replay.
 var replayDamages = []damage{
 	{name: "nothing, with a replay, and one that has expired", does: func(p *patient) {
 		withReplay(p)

@@ -9,13 +9,13 @@ import (
 	"routemaster/internal/store"
 )
 
-// Most of what does not fit is repaired by one plain command: an element is put into a list that
-// must have it, or is removed from one that must not, or a key is removed. A list is a set, a
-// sorted set or a hash, as the layout says. The check that a command would change something goes
-// with it; rules have only the checks of why. Keys are without the namespace here.
+// Most damage is repaired by one plain command: an element is added to a list that must have it, or
+// removed from one that must not, or a key is removed. A list is a set, a sorted set or a hash, as
+// the layout says. The check that the command would change something comes with it; rules add only
+// the checks of why. Keys are without the namespace here.
 
-// edits are the commands that put an element into a list, and remove it, and that read it: with it,
-// the reply is not what it is without it.
+// edits are the commands that add an element to a list, remove it, and read it, and the reply of
+// the read without the element.
 var edits = map[rdb.Kind]struct {
 	put, remove, read string
 	without           any
@@ -47,7 +47,7 @@ func (e *Examination) mustListAs(key, problem, remedy, list, name string, value 
 	e.Add(e.Full(key), problem, remedy, append(slices.Clip(checks), e.isThere(key), Is(edit.without, edit.read, full, name)), put)
 }
 
-// mustNotList adds that a list has what it must not.
+// mustNotList adds a finding for an element that a list must not have.
 func (e *Examination) mustNotList(list, problem, name string, checks ...Check) {
 	f, _ := FamilyOf(list)
 	edit, full := edits[f.Kind], e.Full(list)
@@ -62,10 +62,10 @@ func (e *Examination) mustGo(key, problem string, checks ...Check) {
 // isThere checks that a key is there.
 func (e *Examination) isThere(key string) Check { return Is(1, "EXISTS", e.Full(key)) }
 
-// leftovers are the keys that must go with what they are of.
+// leftovers are the keys that must go with their owner.
 var leftovers = []struct {
 	prefix, problem string
-	// isLost reports whether what follows the prefix is not there, and what shows that.
+	// isLost reports whether the owner named after the prefix is missing, and returns checks of it.
 	isLost func(e *Examination, of string) (lost bool, checks []Check)
 }{
 	{keys.Attempts(""), "is of no subscriber", isLostSubscriber},
@@ -90,8 +90,8 @@ func findLeftovers(e *Examination) {
 	}
 }
 
-// eachOf iterates over what follows a prefix of the layout in keys. Keys that begin with a longer
-// one are not its own.
+// eachOf iterates over the rest of the keys behind a prefix of the layout. It leaves out keys with
+// a longer prefix.
 func (e *Examination) eachOf(prefix string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for of := range e.Each(prefix) {
@@ -116,8 +116,8 @@ func isLostLetter(e *Examination, bid string) (bool, []Check) {
 	return !there, []Check{Is(0, "EXISTS", e.Keys.DeadLetter(bus.BatchID(bid)))}
 }
 
-// isLostLabel is also about a label of which only the metadata is left: its history must not become
-// part of the history of a new label.
+// isLostLabel also covers a label with nothing left but its metadata: its history must not become
+// part of a new label's history.
 func isLostLabel(e *Examination, id string) (bool, []Check) {
 	return !e.Labels[id].There, newLabelExam(e).unchanged(id)
 }
@@ -134,8 +134,8 @@ func isOver(e *Examination, replay string) (bool, []Check) {
 	}
 }
 
-// homes are the keys that only the partition has that owns what follows the prefix. Elsewhere the
-// bus does not look for them. Their contents are judged there all the same.
+// homes are the keys that only the partition of the owner named after the prefix may have. The bus
+// does not look for them elsewhere. Doctor still judges their contents there.
 var homes = []struct{ prefix, problem string }{
 	{keys.Topic(""), "is of a topic of another partition"},
 	{keys.HistoryLimits(""), "is of a topic of another partition"},
@@ -144,7 +144,7 @@ var homes = []struct{ prefix, problem string }{
 	{keys.JobType(""), "belongs to another partition"},
 }
 
-// findForeign looks for what belongs to another partition.
+// findForeign looks for keys that belong to another partition.
 func findForeign(e *Examination) {
 	if !e.Redis.IsOneOfSeveral() {
 		return

@@ -15,24 +15,24 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Scan is what a run has read. Nothing in it is certain while the bus runs.
+// Scan is the data that one run has read. The bus may change it at any time.
 type Scan struct {
 	Redis *rdb.Partition
 	Keys  layout.Keys // with the namespace, which other keys here do not have
 
-	// Elements are what sets, sorted sets and hashes have, with scores and values, by key. What
-	// queues have, and the index of batches, is in Queues.
+	// Elements are the elements of sets, sorted sets and hashes, with scores and values, by key.
+	// Queues and the index of batches are in Queues.
 	Elements map[string]map[string]string
 	Queues   map[bus.Queue]*Queue
 	Newest   float64 // when the newest batch known was created (ms)
 	// Letters are the dead letters: the token that each begins with, by UID.
 	Letters map[string]string
 
-	// Records are those of services' jobs, by id.
+	// Records are the records of services' jobs, by id.
 	Records map[string]Record
 	// Labels are the records of labels, by machine, a slash and name.
 	Labels map[string]Label
-	// Outboxes are those that are not empty, by machine.
+	// Outboxes are the non-empty outboxes, by machine.
 	Outboxes map[string]Outbox
 	// Waiting is how many events are on their way to other partitions, by number of these.
 	Waiting map[string]int64
@@ -40,7 +40,7 @@ type Scan struct {
 	// Sizes are how many bytes the data of jobs and the metadata of labels have, by key.
 	Sizes map[string]int64
 
-	NotUIDs map[string]bool     // what the index of batches has beside UIDs
+	NotUIDs map[string]bool     // elements of the index of batches that are not UIDs
 	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
 	Unknown map[string][]string // fields that the layout does not know, quoted, by key
 	texts   map[string]string   // one copy of each token of a batch, and the like
@@ -68,7 +68,7 @@ func (s *Scan) Has(key, element string) bool {
 	return ok
 }
 
-// Each iterates over the keys that begin with a prefix: what follows that, and their elements.
+// Each iterates over the keys with a prefix: the rest of the key, and its elements.
 func (s *Scan) Each(prefix string) iter.Seq2[string, map[string]string] {
 	return func(yield func(string, map[string]string) bool) {
 		for key, elements := range s.Elements {
@@ -79,10 +79,9 @@ func (s *Scan) Each(prefix string) iter.Seq2[string, map[string]string] {
 	}
 }
 
-// Read reads everything once. What lists other things comes before them, so that most of what is
-// being delivered meanwhile is seen in the end as it was at first: not at all. Jobs that are
-// scheduled become instant, and then pending, so they are read in this order: one is rather seen
-// twice than not at all.
+// Read reads everything once, indexes before the keys they list. A batch that is delivered during
+// the scan then usually has no trace in it. Jobs go from scheduled to instant to pending, and are
+// read in this order: the scan may see one twice, but does not miss one.
 func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
@@ -110,7 +109,7 @@ func (s *Scan) Read(ctx context.Context) error {
 	return s.Redis.EachKey(ctx, s.Full("*"), func(page []string) error { return s.ReadKeys(ctx, page) })
 }
 
-// taker returns what takes in the elements of a key.
+// taker returns the function that stores the elements of a key.
 func (s *Scan) taker(key string) func(element, value string) {
 	if key == keys.BatchesIndex() {
 		return s.TakeIndexed
@@ -163,7 +162,7 @@ func (s *Scan) ReadKeys(ctx context.Context, names []string) error {
 	return nil
 }
 
-// ask asks for what is to be known of a key. It returns what takes in the reply.
+// ask queues the reads of a key. It returns a function that stores the reply.
 func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take func() error) {
 	short := s.Short(key)
 	f, of := FamilyOf(short)
@@ -256,7 +255,7 @@ func (s *Scan) HasCallback(token string) bool {
 	return s.Elements[keys.Subscriber(bus.Token(token))]["callback"] != ""
 }
 
-// IsSubscriber reports whether there is a subscriber, or what may become one by a repair.
+// IsSubscriber reports whether a subscriber exists, or a repair may create it.
 func (s *Scan) IsSubscriber(token string) bool {
 	return s.Has(keys.Subscribers(), token) || s.HasCallback(token)
 }

@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Label is what was read of a label's record.
+// Label is a label's scanned record.
 type Label struct {
 	State string
 	// There: there is a record.
@@ -23,7 +23,7 @@ type Label struct {
 
 var labelFields = []string{"state", "deleted_at", "asked", "errored_at", "trigger", "by", "moves"}
 
-// takeLabel takes in the record of a label. What has no state and was not deleted is none.
+// takeLabel stores the record of a label. Without a state and a deletion there is no record.
 func (s *Scan) takeLabel(id string, values []any) {
 	if len(values) != len(labelFields) || values[0] == nil && values[1] == nil {
 		return
@@ -35,7 +35,7 @@ func (s *Scan) takeLabel(id string, values []any) {
 	}
 }
 
-// Outbox is what was read of the moves of a machine that are to be published.
+// Outbox holds the moves of a machine that wait to be published.
 type Outbox struct {
 	// Next are the oldest of them, which are published next.
 	Next   []string
@@ -45,7 +45,7 @@ type Outbox struct {
 // NextMoves is how many moves of an outbox are read: as many as are published at once.
 const NextMoves = 100
 
-// takeOutbox takes in what a machine has to publish.
+// takeOutbox stores a machine's outbox.
 func (s *Scan) takeOutbox(machine string, next []string, length int64) {
 	s.Outboxes[machine] = Outbox{next, length}
 }

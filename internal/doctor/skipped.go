@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// checkTypes reports which of some keys are there and are not what the layout says.
+// checkTypes reports the keys that exist with a type other than the layout's.
 func checkTypes(ctx context.Context, e *Examination, names []string) (sound bool, err error) {
 	sound = true
 	for some := range slices.Chunk(names, rdb.KeysPerTrip) {
@@ -37,7 +37,7 @@ func checkTypes(ctx context.Context, e *Examination, names []string) (sound bool
 	return sound, nil
 }
 
-// reportSkipped reports what is skipped, besides keys.
+// reportSkipped reports the skipped items other than keys.
 func reportSkipped(e *Examination) {
 	for _, key := range Sorted(e.Unknown) {
 		fields := slices.Compact(slices.Sorted(slices.Values(e.Unknown[key]))) // one may have come twice

@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// skipped is what doctor reports and leaves as it is.
+// skipped are cases that doctor reports and leaves unchanged.
 var skipped = []damage{
 	{name: "what is not ours", does: func(p *patient) {
 		p.Redis.Set(p.ctx, "foreign", "x", 0)

@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// laneDamages are those of subscribers with several lanes.
+// laneDamages are damages of subscribers with several lanes.
 var laneDamages = []damage{
 	{name: "nothing, with other lanes than before", does: withLanes},
 	{name: "lanes that publishes do not know", does: func(p *patient) {
@@ -66,7 +66,7 @@ var laneDamages = []damage{
 	}},
 }
 
-// moveLane has what stands in Alice's first lane stand in another, as its batches' states say.
+// moveLane moves Alice's first lane to another, and sets the states of its batches.
 func (p *patient) moveLane(to string, state ...any) {
 	for _, packed := range p.Redis.ZRange(p.ctx, "jobs:lane:batch:alice--1", 0, -1).Val() {
 		p.Redis.HSet(p.ctx, "batches:state:"+batchOf(p.T, packed), state...)

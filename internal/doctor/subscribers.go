@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// findOfSubscribers looks for subscribers that are not whole, and for what is of no subscriber.
+// findOfSubscribers looks for incomplete subscribers, and for data without a subscriber.
 func findOfSubscribers(e *Examination) {
 	findSubscribers(e)
 	findOptions(e)
@@ -57,8 +57,8 @@ func findOptions(e *Examination) {
 	}
 }
 
-// findPlan compares the plan that deliveries go by with that of the options. Workers may have in
-// memory what either stands for, so the repair is another.
+// findPlan compares the plan of a subscriber's deliveries with the plan of its options. Workers may
+// have cached either, so the repair sets a new one.
 func findPlan(e *Examination, token string) {
 	options, delivery := keys.Options(bus.Token(token)), keys.Delivery(bus.Token(token))
 	of, goesBy := e.Elements[options]["plan"], e.Elements[delivery]["plan"]
@@ -108,8 +108,8 @@ func findVersion(e *Examination, token string) {
 // retentionOptions are those whose subscribers are in [layout.Keys].Retention.
 var retentionOptions = [2]string{"keep_age", "keep_events"}
 
-// findRetention compares the subscribers that the housekeeping looks at with those that have
-// options for it.
+// findRetention compares the subscribers that the housekeeping visits with the subscribers that
+// have retention options.
 func findRetention(e *Examination) {
 	retains := func(token string) bool {
 		options := keys.Options(bus.Token(token))
@@ -132,7 +132,7 @@ func findRetention(e *Examination) {
 	}
 }
 
-// findGaps looks for what gap notices tell of which there is no notice.
+// findGaps looks for gap records without their notice.
 func findGaps(e *Examination) {
 	for token, told := range e.Each(keys.Gaps("")) {
 		key, bid := keys.Gaps(bus.Token(token)), told["batch"]

@@ -31,7 +31,7 @@ func findSubscriptions(e *Examination) {
 	}
 }
 
-// findSubscription looks at a subscription of which one side is there, at least.
+// findSubscription checks a subscription that at least one side lists.
 func findSubscription(e *Examination, token bus.Token, topic bus.TopicName) {
 	ofSubscriber, ofTopic := e.Keys.SubscriberTopics(token), e.Keys.TopicSubscribers(topic)
 	listedBySubscriber := e.Has(keys.SubscriberTopics(token), string(topic))

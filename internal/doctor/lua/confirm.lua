@@ -33,7 +33,7 @@ local COMMANDS = {
   end,
   LEAVE_LANE = function(lane, job) leave_lane(lane, 'main', noted_max_in_flight(), job) end,
   WAKE_LANE = function(lane) wake_lane(lane, 'main', 1) end,
-  -- Whether all do not keep what each keeps.
+  -- Whether the total differs from the sum of all accounts.
   ACCOUNTS_DIFFER = function(key)
     return tonumber(redis.call('HGET', key, '*')) == sum_of_accounts(key) and 0 or 1
   end,

@@ -1,10 +1,10 @@
--- Reads, of one moment, what is noted of a topic's history, and how large a part of it is.
+-- Reads, at one moment, the record of a topic's history, and the size of a part of it.
 --
 -- ARGV     1 namespace, 2 topic, 3 position at which the part begins, unless the oldest entry is
 --          later, 4 number of bytes after which it ends
--- Returns  {first, size, the topic's counter, '' for one that is not there, number of entries, the
---          positions of the part's first entry and behind its last, its bytes}; {} if a key is not
---          of its type
+-- Returns  {first, size, the topic's counter, '' for a missing value, number of entries, the
+--          positions of the part's first entry and behind its last, its bytes}; {} if a key has
+--          the wrong type
 local topic, max_bytes, WINDOW = ARGV[2], tonumber(ARGV[4]), 100
 local noted = redis.pcall('HMGET', history_limits_key(topic), 'first', 'size')
 local counter = redis.pcall('HGET', topic_key(topic), 'counter')
