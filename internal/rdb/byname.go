@@ -23,7 +23,7 @@ func compareByName(a, b NamedMember) int {
 }
 
 // windowSize is how many members are held at once. Redis keeps sets without order, so a list is
-// made in windows, each of which takes a scan of the whole set.
+// made in windows, and each window takes a scan of the whole set.
 const windowSize = 10_000
 
 // EachByName calls a function with the members of a set in the order of their names, but those

@@ -8,15 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Change is what came of a script that changes something for a client. Such a script returns a
-// table: first 1 if it did what it was asked for, which replicas must confirm, or 0 if it changed
-// nothing; then its results.
+// Change is the result of a script that changes data for a client. Such a script returns a table:
+// first 1 if it made the change, which replicas must confirm, or 0 if it changed nothing; then its
+// results.
 type Change struct {
-	// Err is set if the script failed, or too few replicas confirmed what it did.
+	// Err is set if the script failed, or too few replicas confirmed its change.
 	Err error
-	// Changed is whether the script did what it was asked for.
+	// Changed is whether the script made the change.
 	Changed bool
-	// Results are what the script returned besides.
+	// Results are the script's further results.
 	Results []any
 }
 
@@ -38,8 +38,8 @@ func (c *Change) Int(i int) int {
 	return int(n)
 }
 
-// Refusal returns nil if the script did what it was asked for. Else it returns why not: by the
-// first of its results, which is one of some words for that, or that it failed.
+// Refusal returns nil if the script made the change, and the reason otherwise: the script's error,
+// or the error that words has for the first result.
 func (c *Change) Refusal(what string, words map[string]error) error {
 	if c.Err != nil {
 		return Wrap(what, c.Err)
@@ -70,8 +70,8 @@ func (p *Partition) ChangeAll(ctx context.Context, calls ...Call) []Change {
 	return changes
 }
 
-// readChange reads what a script returned. Unconfirmed is why replicas have not confirmed what it
-// did, if so.
+// readChange reads a script's reply. Unconfirmed is the error if replicas have not confirmed the
+// change.
 func readChange(cmd *redis.Cmd, unconfirmed error) Change {
 	reply, err := cmd.Slice()
 	if err != nil {
@@ -89,13 +89,13 @@ func readChange(cmd *redis.Cmd, unconfirmed error) Change {
 	return Change{Changed: true, Results: reply[1:]}
 }
 
-// Text is the string of a reply; that of a nil reply is empty.
+// Text returns the string of a reply, empty for a nil reply.
 func Text(reply any) string {
 	s, _ := reply.(string)
 	return s
 }
 
-// Integer reads a stored integer; what is not there, or is none, is the fallback.
+// Integer parses a stored integer. It returns the fallback if the text is empty or no integer.
 func Integer(text string, fallback int64) int64 {
 	if text == "" { // it is often not there, and an error takes memory
 		return fallback

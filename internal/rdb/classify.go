@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// class is what the result of a call says about Redis.
+// class is the state of Redis that the result of a call shows.
 type class int
 
 const (
@@ -19,11 +19,11 @@ const (
 	answered class = iota
 	// moved: it works, and the partition is at another node of the cluster.
 	moved
-	// abandoned: nothing, because the call was given up on our side.
+	// abandoned: nothing, because this side gave up the call.
 	abandoned
 	// refused: it works, but refuses some calls: it is full, read-only, without its replicas, or
-	// does not allow them to this user. So is whatever else it answers that is no mistake of the
-	// call: providers and proxies have errors of their own, such as limits of requests.
+	// does not allow them to this user. Any other error reply that the call did not cause counts
+	// too: providers and proxies have errors of their own, such as limits of requests.
 	refused
 	// held: it works, but the partition is held, has come back without its keys, or is on its way to
 	// another node. Scripts are refused; other calls may be answered.
@@ -35,8 +35,8 @@ const (
 // refusals are codes of error replies. Scripts put the code into the middle of their own message.
 var refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM", aborted}
 
-// aborted ends a transaction of which a command was refused, and is the error of all others. A full
-// Redis refuses even those that only read.
+// aborted ends a transaction after Redis refused one of its commands, and is the error of all
+// others. A full Redis refuses even those that only read.
 const aborted = "EXECABORT"
 
 var (
@@ -47,9 +47,9 @@ var (
 	holds = []string{"ASK", "TRYAGAIN", "CLOSED"}
 )
 
-// mistakes are parts of error replies of which only the call, or the key that it meets, can be the
-// reason. Scripts put them into the middle of their own message; " user_script:" begins what Lua
-// itself says, where "@user_script:" only names the place.
+// mistakes are parts of error replies that only the call, or the key it uses, can cause. Scripts
+// put them into the middle of their own message; " user_script:" begins an error of Lua itself,
+// while "@user_script:" only names the place.
 var mistakes = []string{"WRONGTYPE", "NOSCRIPT", "CROSSSLOT", " user_script:", "Error compiling script", "syntax error",
 	"rong number of arg", "not an integer", "not a valid float", "not a float", "would overflow",
 	"would produce NaN", "not a number (NaN)", "no such key", "index out of range", "must be positive", "invalid cursor",
@@ -58,7 +58,7 @@ var mistakes = []string{"WRONGTYPE", "NOSCRIPT", "CROSSSLOT", " user_script:", "
 // ErrUnconfirmed says that a change may be lost if Redis fails over now.
 var ErrUnconfirmed = errors.New("too few replicas have confirmed the change")
 
-// classify says what the result of a call, which may be nil, says about Redis.
+// classify returns the class of the error of a call, which may be nil.
 func classify(err error) class {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return answered
@@ -124,9 +124,8 @@ func isUnknownCommand(err error) bool {
 	return ok && classify(err) == refused && !slices.ContainsFunc(refusals, has)
 }
 
-// worst is the error of a pipeline: that of the first command that Redis did not answer, or
-// refused, if there is one; of a transaction that was aborted, that of the command that was the
-// reason.
+// worst returns the error of a pipeline: the first unanswered or refused command's, if there is
+// one; for an aborted transaction, the error of the command that caused it.
 func worst(cmds []redis.Cmder, first error) error {
 	if classify(first) != answered && !HasCode(first, aborted) {
 		return first

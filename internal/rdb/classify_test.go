@@ -27,8 +27,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestUnknownRepliesAreRefusals has what Redis, its providers and proxies answer beside the known
-// codes. Only what the call itself or its key is the reason of is no refusal.
+// TestUnknownRepliesAreRefusals has replies of Redis, its providers and proxies without a known
+// code. All are refusals, unless the call itself or its key is the cause.
 func TestUnknownRepliesAreRefusals(t *testing.T) {
 	for _, text := range []string{
 		"ERR DB index is out of range", "ERR max requests limit exceeded. Limit: 500000, Usage: 500000.",

@@ -26,9 +26,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// library is what is used of *redis.Client. No exported type may lead to that by fields or methods,
-// and no function that is inlined: each package that imports this one would compile some 1,500
-// methods, for seconds, as the client has a generic type of itself. So has redis.Options.
+// library is the part of *redis.Client that this package uses. No exported type may lead to the
+// client by fields or methods, nor may an inlined function: each package that imports this one
+// would compile some 1,500 methods, for seconds, as the client has a generic type of itself. So has
+// redis.Options.
 type library interface {
 	redis.Cmdable
 	Do(ctx context.Context, args ...any) *redis.Cmd
@@ -69,7 +70,7 @@ func CheckURL(url string) error {
 	return err
 }
 
-// IsClusterURL is whether a URL is that of a Redis Cluster.
+// IsClusterURL reports whether a URL names a Redis Cluster.
 //
 //go:noinline
 func IsClusterURL(url string) bool {
@@ -77,8 +78,8 @@ func IsClusterURL(url string) bool {
 	return err == nil && from.Nodes != nil
 }
 
-// Passwords are those of Redis and of its sentinels in a URL that [Open] takes; empty where there
-// is none.
+// Passwords returns the passwords of Redis and of its sentinels in a URL that [Open] takes; empty
+// where there is none.
 //
 //go:noinline
 func Passwords(url string) []string {

@@ -29,18 +29,18 @@ const (
 
 // clusterNode is a server of the cluster.
 type clusterNode struct {
-	// client goes to it alone, and follows nothing.
+	// client connects to this node only, and follows no redirection.
 	client  *redis.Client
 	Address string
-	// named is when a map last had the node, or somebody asked for it. The cluster's mutex guards it.
+	// named is when a map or a caller last named the node. The cluster's mutex guards it.
 	named time.Time
 }
 
 // clusterClient knows which node of a Redis Cluster has which slot, and has a client for each. It
 // is safe for concurrent use.
 //
-// The Redis library's own ClusterClient is not used, because it sends again what may have taken
-// effect, and WAIT to another node than the change that it is about: see
+// It does not use the Redis library's ClusterClient, which repeats calls that may have taken
+// effect, and sends WAIT to another node than the change before it: see
 // docs/decisions/redis-and-cluster.md.
 type clusterClient struct {
 	seeds   []string
@@ -63,8 +63,8 @@ type mapLoad struct {
 	err  error
 }
 
-// newClusterClient prepares a cluster of which some nodes' addresses are known. It does not connect
-// yet. Connect makes the client of a node.
+// newClusterClient prepares a cluster, given the addresses of some nodes. It does not connect yet.
+// Connect makes the client of a node.
 func newClusterClient(seeds []string, connect func(address string) *redis.Client) *clusterClient {
 	c := &clusterClient{seeds: seeds, connect: connect, nodes: map[string]*clusterNode{}}
 	c.open, c.close = context.WithCancel(context.Background())
@@ -166,7 +166,7 @@ func (c *clusterClient) loadFirst(ctx context.Context) error {
 // load loads the map, or waits for the load under way.
 func (c *clusterClient) load(ctx context.Context) error { return c.reload().wait(ctx) }
 
-// wait waits for a load; nil is that of a cluster that is closed.
+// wait waits for a load; a nil load means that the cluster is closed.
 func (l *mapLoad) wait(ctx context.Context) error {
 	if l == nil {
 		return redis.ErrClosed
@@ -187,7 +187,7 @@ func (c *clusterClient) reload() *mapLoad {
 	return c.begin()
 }
 
-// begin is reload for a caller who has the mutex.
+// begin is reload with the mutex held.
 func (c *clusterClient) begin() *mapLoad {
 	if c.loading != nil || c.open.Err() != nil {
 		return c.loading
@@ -210,7 +210,7 @@ func (c *clusterClient) begin() *mapLoad {
 	return l
 }
 
-// forget closes the clients of nodes that nothing has named for long. The caller has the mutex.
+// forget closes the clients of nodes that have not been named for long. The caller holds the mutex.
 func (c *clusterClient) forget(m *slotMap) {
 	now := time.Now()
 	for address, node := range c.nodes {

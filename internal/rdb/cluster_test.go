@@ -33,8 +33,8 @@ func node(t *testing.T) (server *rdbtest.Server, address string) {
 	return server, options.Addr
 }
 
-// TestSomeSeedsDoNotAnswer has one that refuses connections, one that never answers, and one that
-// knows nothing.
+// TestSomeSeedsDoNotAnswer has a seed that refuses connections, one that never answers, and one
+// that knows no slots.
 func TestSomeSeedsDoNotAnswer(t *testing.T) {
 	_, address := node(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,7 +89,7 @@ func TestASlotThatNoNodeHas(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestManyCallersLoadTheMapOnce counts what a node is asked.
+// TestManyCallersLoadTheMapOnce counts the requests to a node.
 func TestManyCallersLoadTheMapOnce(t *testing.T) {
 	server, address := node(t)
 	c := open(t, address)

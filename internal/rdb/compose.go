@@ -7,22 +7,23 @@ import (
 	"strings"
 )
 
-// ComposeScript returns the source of a script: its entry, and what the entry needs of a library.
-// Redis makes each function of a script anew at every run, which costs about as much as a cheap
-// command; so what a run cannot reach is left out. It goes by function: the files that a publish
-// needs something of have 53 functions, where it makes 30 (see TestHotScriptsMakeFewFunctions).
+// ComposeScript returns the source of a script: its entry, and the definitions of a library that
+// the entry needs. Redis makes each function of a script anew at every run, which costs about as
+// much as a cheap command, so ComposeScript leaves out unreachable definitions. It goes by
+// function: the files that a publish needs have 53 functions, of which it makes 30 (see
+// TestHotScriptsMakeFewFunctions).
 //
-// A library only defines. Every definition begins at the left margin, and what else is of it is
-// indented, but for its last line: local function f, local X, Y = …, function T.f, or T.x = …. The
-// entry needs a definition when its text, or that of another definition it needs, has the names:
-// f; X or Y; both T and f; T. That a name means something else there, such as a local variable, is
-// not seen: the script then has more than it needs.
+// A library only defines. Every definition begins at the left margin, and its further lines are
+// indented, except the last one: local function f, local X, Y = …, function T.f, or T.x = …. The
+// entry needs a definition when its text, or the text of another definition it needs, has the
+// names: f; X or Y; both T and f; T. ComposeScript does not notice that a name means something else
+// there, such as a local variable: the script then has more than it needs.
 //
-// A key is a function of one line that returns ns .. X. It is written where it is called.
+// A key is a function of one line that returns ns .. X. It is inlined where it is called.
 //
 // A maker is a function that begins with local self = {}. It makes functions when they are first
-// needed, which is seldom. So all makers, and the functions that only they need, are made together,
-// by one function, when the first of them is called.
+// needed, which is seldom. So one function makes all makers, and the functions that only they need,
+// when the first of them is called.
 func ComposeScript(library, entry string) string {
 	needed, entry := inlineKeys(reached(luaDefinitionsOf(library), namesOf(entry)), entry)
 	putOff(needed, namesOf(entry))
@@ -49,7 +50,7 @@ func ComposeScript(library, entry string) string {
 	return source.String() + replaceCalls(entry, toMaker)
 }
 
-// reached returns the definitions that are needed by what has some names.
+// reached returns the definitions that code with these names needs.
 func reached(definitions []*luaDefinition, named map[string]bool) (needed []*luaDefinition) {
 	for found := true; found; {
 		found = false
@@ -64,8 +65,8 @@ func reached(definitions []*luaDefinition, named map[string]bool) (needed []*lua
 	return slices.DeleteFunc(definitions, func(d *luaDefinition) bool { return !d.needed })
 }
 
-// putOff finds what is made only when a maker is called: makers, and the functions that nothing
-// else needs. A function comes before those that use it, so the last are looked at first.
+// putOff marks definitions to be made only when a maker is called: makers, and functions that no
+// other code needs. A function comes before its callers, so putOff goes through the list backward.
 func putOff(definitions []*luaDefinition, entry map[string]bool) {
 	for _, d := range slices.Backward(definitions) {
 		d.isSeldom = d.isMaker
@@ -97,7 +98,7 @@ type luaDefinition struct {
 	uses   map[string]bool
 	needed bool
 
-	// A maker is a function too. What is seldom is made when a maker is called.
+	// A maker is a function too. Seldom definitions are made when a maker is called.
 	isFunction, isMaker, isSeldom bool
 }
 

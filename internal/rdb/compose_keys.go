@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// inlinedKeys are the functions of a library that make the names of keys, by their names: those of
-// one line that return ns .. X, with each parameter once in X.
+// inlinedKeys are the key functions of a library, by name: functions of one line that return ns ..
+// X, with each parameter once in X.
 type inlinedKeys map[string]inlinedKey
 
 type inlinedKey struct {
@@ -32,8 +32,8 @@ func newInlinedKey(definition string) (k inlinedKey, ok bool) {
 	return k, !slices.ContainsFunc(k.parameters, func(name string) bool { return uses[name] != 1 })
 }
 
-// inlineKeys writes what makes a key where its function is called, and leaves out the functions
-// that nothing needs any more. Making a function at each run costs Redis more than the call does.
+// inlineKeys replaces calls of key functions by the key's expression, and drops the functions that
+// are no longer needed. Making a function at each run costs Redis more than the call does.
 func inlineKeys(definitions []*luaDefinition, entry string) (rest []*luaDefinition, inlined string) {
 	made := inlinedKeys{}
 	for _, d := range definitions {

@@ -114,7 +114,7 @@ end
 local function use() return both_of(outer().f()) end
 `
 
-// TestMakersAreMadeTogether leaves out what is no function, as it may keep something.
+// TestMakersAreMadeTogether leaves out definitions that are not functions, as they may keep state.
 func TestMakersAreMadeTogether(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, `local makers

@@ -52,9 +52,9 @@ func isLetter(c byte) bool { return c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func isWord(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
 
-// replaceCalls replaces calls of functions in a Lua text, but not of those in tables. Replace gets
-// a function's name and the text after it, from the parenthesis on. It returns what takes the place
-// of the name and of so many bytes after it; ok is false if the call stays.
+// replaceCalls replaces calls of functions in a Lua text, except of functions in tables. Replace
+// gets a function's name and the text after it, from the parenthesis on. It returns a replacement
+// for the name and the next length bytes; ok is false if the call stays.
 func replaceCalls(text string, replace func(name, after string) (with string, length int, ok bool)) string {
 	var out strings.Builder
 	done := 0

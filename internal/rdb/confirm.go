@@ -22,14 +22,14 @@ redis.call('SET', key, '')
 redis.call('DEL', key)
 return 1`
 
-// confirmation is what has replicas confirm all that the master has written before. WAIT alone does
-// not: in newer engines it is about what its own connection has written, which is nothing if a
-// script found its work done.
+// confirmation returns the commands that make replicas confirm all earlier writes of the master.
+// WAIT alone does not: in newer engines it covers only the writes of its own connection, which are
+// none if a script found its work done.
 func (p *Partition) confirmation(replicas int) []command {
 	return []command{p.evaluation("eval", touch), {"wait", replicas, confirmTimeout.Milliseconds()}}
 }
 
-// confirmed reads what came of a [Partition.confirmation]: nil if enough replicas have confirmed.
+// confirmed reads the replies of a [Partition.confirmation]: nil if enough replicas have confirmed.
 func (p *Partition) confirmed(cmds []*redis.Cmd) error {
 	replicas, err := confirming(cmds)
 	if err != nil {
@@ -58,9 +58,9 @@ func (p *Partition) isConfirmed(ctx context.Context) bool {
 	return err == nil && replicas >= p.client.minReplicas
 }
 
-// Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is
-// released. It waits until so many replicas have confirmed that, for a second at most, and returns
-// how many have. Nothing that is not a script is refused.
+// Hold makes the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it
+// is released. It waits, for a second at most, until the given number of replicas have confirmed
+// that, and returns how many have. It refuses scripts only.
 func (p *Partition) Hold(ctx context.Context, replicas int) (confirmed int, err error) {
 	cmds := p.do(ctx, append([]command{{"del", p.namespace + PartitionKey}}, p.confirmation(replicas)...))
 	held, err := cmds[0].Int()

@@ -11,12 +11,12 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// done is a script that finds its work done, and writes nothing.
+// done is a script that finds its work done, and does not write.
 var done = rdb.NewScript(nil, `return {1}`)
 
-// TestWhatWasDoneBeforeIsConfirmedToo has a change find its work done on a connection that has
-// written nothing, while the replica does not have it yet. WAIT alone would take it for confirmed
-// in engines that are newer than Redis 7.0.
+// TestWhatWasDoneBeforeIsConfirmedToo has a change find its work done on a connection without
+// writes, while the replica does not have it yet. WAIT alone would take it for confirmed in engines
+// that are newer than Redis 7.0.
 func TestWhatWasDoneBeforeIsConfirmedToo(t *testing.T) {
 	master, replica := rdbtest.Real(t, "--repl-diskless-sync-delay", "0"), rdbtest.Real(t)
 	replica.Follow(t, master)
@@ -37,7 +37,7 @@ func TestWhatWasDoneBeforeIsConfirmedToo(t *testing.T) {
 	require.NoError(t, master.Raw.ConfigSet(ctx, "maxmemory-policy", "volatile-lru").Err())
 	require.NoError(t, master.Raw.ConfigSet(ctx, "maxmemory", "1").Err())
 	require.ErrorContains(t, alone.Change(ctx, change).Err, "OOM")
-	requireConfirmed() // or nothing would be that frees memory
+	requireConfirmed() // or no command that frees memory would be
 	for range 2 {
 		replicas, err := partition.Hold(ctx, 1)
 		require.NoError(t, err)

@@ -50,7 +50,7 @@ func serveTCP(t *testing.T, to string) (address string, redirect func(to string)
 	return listener.Addr().String(), func(to string) { target.Store(to) }
 }
 
-// forward passes on what comes in, until the test ends.
+// forward forwards connections until the test ends.
 func forward(t *testing.T, listener net.Listener, to func() string) {
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// connection is one of its own to a partition, for what takes long. It is safe for concurrent use.
+// connection is a separate connection to a partition, for long calls. It is safe for concurrent
+// use.
 type connection struct {
 	connect func() library
 	// open is done when it is closed.
@@ -27,8 +28,8 @@ func (p *Partition) newConnection(longest time.Duration) *connection {
 	return c
 }
 
-// run runs a command. A context that is done meanwhile closes the connection for good. Whatever the
-// command waits for ends when the connection is closed; then err is that of the context, if any.
+// run runs a command. If the context ends meanwhile, it closes the connection for good. Closing
+// ends the command's waits; err is then the context's error, if any.
 func (c *connection) run(ctx context.Context, command func(context.Context, library) error) (closed bool, err error) {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	calling, cancel := context.WithCancel(ctx)
@@ -57,7 +58,7 @@ func (c *connection) renew(old library) {
 	}
 }
 
-// Close closes the connection, and ends what runs on it.
+// Close closes the connection, and ends its running commands.
 func (c *connection) Close() error {
 	c.stop()
 	c.mu.Lock()

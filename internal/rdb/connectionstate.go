@@ -158,8 +158,8 @@ func withoutArguments(err error) error {
 	return err
 }
 
-// complete gives the commands of a pipeline that failed their errors. If Redis refuses what makes a
-// connection, such as SELECT, the library fails no command: each would look as if it had succeeded.
+// complete sets the errors of a failed pipeline's commands. If Redis refuses a command that sets up
+// the connection, such as SELECT, the library sets none: every command would look successful.
 func complete(cmds []redis.Cmder, first error) {
 	sent := slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil })
 	for _, cmd := range cmds {
@@ -171,8 +171,9 @@ func complete(cmds []redis.Cmder, first error) {
 	}
 }
 
-// ProcessPipelineHook is part of [redis.Hook]. The library returns the first error, and takes a key
-// that is not there for one; whoever looks at that alone must see that a later command was refused.
+// ProcessPipelineHook is part of [redis.Hook]. The library returns the first error, and a missing
+// key is an error to it; a caller that looks only at that one must learn of a later refused
+// command.
 func (s *connectionState) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		first := withoutArguments(next(ctx, cmds))

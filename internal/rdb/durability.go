@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Risks says in sentences what would be lost if the Redis that has the partition crashed, or was
-// full, and what to set. If Redis refuses to say how it keeps data, that is the only one. The
-// embedded engine has none. It fails with [bus.ErrUnavailable].
+// Risks returns sentences that say which data would be lost if the partition's Redis crashed, or
+// was full, and what to set. If Redis refuses to report its persistence, there is one sentence
+// about that. The embedded engine has no risks. It fails with [bus.ErrUnavailable].
 func (p *Partition) Risks(ctx context.Context) (risks []string, err error) {
 	info, err := p.info(ctx, "default")
 	if HasCode(err, "NOPERM") || mentions(err, "unknown command") {
@@ -61,7 +61,7 @@ func (p *Partition) setting(ctx context.Context, name string) (value string, kno
 	return "", false, Wrap("read how redis keeps data", err)
 }
 
-// crashRisk says what a Redis without an append-only file would lose.
+// crashRisk describes the data that a Redis without an append-only file would lose.
 func crashRisk(info map[string]string, save string, known bool) string {
 	const remedy = "set appendonly yes."
 	if known && save == "" {

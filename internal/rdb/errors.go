@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Nil is the error of a command or script that Redis answered with nothing.
+// Nil is the error of a command or script with an empty reply.
 const Nil = redis.Nil
 
 // Answered reports whether Redis worked and answered the call that returned err: it succeeded, or
@@ -32,8 +32,8 @@ func IsWrongType(err error) bool { return mentions(err, "WRONGTYPE ") }
 // isFull reports whether Redis refused a call because it has no memory left.
 func isFull(err error) bool { return mentions(err, "OOM") }
 
-// Wrap says what failed, and marks the errors of a Redis that is unavailable or refuses calls with
-// [bus.ErrUnavailable]. It returns nil for [Nil].
+// Wrap adds what failed to an error, and marks errors of a Redis that is unavailable or refuses
+// calls with [bus.ErrUnavailable]. It returns nil for [Nil].
 func Wrap(what string, err error) error {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return nil
@@ -41,8 +41,8 @@ func Wrap(what string, err error) error {
 	if errors.Is(err, bus.ErrUnavailable) { // it is marked already
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	// A script that is missing though it was just loaded: Redis is being replaced. So it is where the
-	// connection was closed on our side, as at a failover, unless it was the caller who gave up.
+	// A script that is missing right after it was loaded: Redis is being replaced. The same holds
+	// where this side closed the connection, as at a failover, unless the caller gave up.
 	class := classify(err)
 	isClosed := class == abandoned && !errors.Is(err, context.Canceled)
 	switch {

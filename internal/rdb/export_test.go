@@ -14,7 +14,7 @@ func (g *Group) Waiting() (callers int) {
 	return callers
 }
 
-// Late runs a script as a group does, and returns what those get who have waited for it.
+// Late runs a script as a group does, and returns the error that its waiting callers get.
 func (g *Group) Late(ctx context.Context, script *Script) error {
 	return g.run(ctx, []*groupCall{{call: script.Call()}})
 }

@@ -19,17 +19,17 @@ var groupLimits = CommitLimits{Waiting: 2048, WaitingBytes: 8 << 20, Units: 32, 
 
 const argumentsOfUnit = 64
 
-// errOverloaded is also a [bus.ErrUnavailable], for who repeats calls until Redis has answered.
+// errOverloaded is also a [bus.ErrUnavailable], for callers that retry until Redis has answered.
 var errOverloaded = fmt.Errorf("%w: %w", bus.ErrUnavailable, bus.ErrOverloaded)
 
-// Group runs scripts of many callers in few round trips: those that come during one are sent
-// together in the next. A single caller waits for nobody. It is for scripts that are quick and
-// return little, because all callers wait for them. When Redis does not answer in time, those who
-// have waited for that fail too. It is safe for concurrent use.
+// Group runs scripts of many callers in few round trips: calls that arrive during one are sent
+// together in the next. A single caller does not wait. A group is for scripts that are quick and
+// return little, because all callers wait for them. When Redis does not answer in time, the callers
+// that have waited for that fail too. It is safe for concurrent use.
 type Group struct {
 	partition *Partition
-	// queues get calls in turn: with one alone, Redis has nothing to do while callers are woken and
-	// the next come.
+	// queues get calls in turn: with one queue, Redis would be idle while callers wake and the next
+	// arrive.
 	queues [2]*CommitQueue[*groupCall]
 	calls  atomic.Uint32
 }
@@ -37,7 +37,7 @@ type Group struct {
 type groupCall struct {
 	call Call
 	cmd  *redis.Cmd
-	// isChange says that replicas must confirm what the script did, which failed if err is set.
+	// isChange says that replicas must confirm the script's change, which failed if err is set.
 	isChange bool
 	err      error
 }
@@ -84,13 +84,13 @@ func (g *Group) do(ctx context.Context, c *groupCall) error {
 	switch {
 	case errors.Is(err, ErrFull):
 		return errOverloaded
-	case err == nil && c.cmd == nil: // somebody else's commit panicked
+	case err == nil && c.cmd == nil: // another caller's commit panicked
 		return bus.ErrUnavailable
 	}
 	return err
 }
 
-// run runs what was gathered. It returns an error if Redis did not answer in time.
+// run runs the gathered calls. It returns an error if Redis did not answer in time.
 func (g *Group) run(ctx context.Context, gathered []*groupCall) error {
 	calls, changes := make([]Call, len(gathered)), false
 	for i, c := range gathered {

@@ -17,8 +17,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// answer returns what it is asked for: a list that begins with 0 or 1, or, for anything else, an
-// error of its own.
+// answer returns its argument: a list that begins with 0 or 1, or, for any other argument, an error
+// of its own.
 var answer = rdb.NewScript(nil, `
 redis.call('INCR', ARGV[1] .. 'count')
 if ARGV[2] == '0' or ARGV[2] == '1' then return { tonumber(ARGV[2]), ARGV[3] } end

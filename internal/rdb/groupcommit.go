@@ -12,7 +12,7 @@ import (
 // ErrFull says that too much waits already.
 var ErrFull = errors.New("too many calls wait for a commit")
 
-// CommitLimits bound what waits, so that memory is bounded when the work is slower than the
+// CommitLimits bound the waiting calls, so that memory is bounded when the work is slower than the
 // callers, and one commit, so that it is short. A single call is always accepted, however large it
 // is.
 type CommitLimits struct {
@@ -22,15 +22,15 @@ type CommitLimits struct {
 	Units, Bytes int
 }
 
-// CommitSize is what a call has of what is limited.
+// CommitSize is a call's share of the limits.
 type CommitSize struct{ Units, Bytes int }
 
-// CommitQueue has calls that come while another is at work done together, in one go, as databases
-// do with their log. There is no timer and no goroutine: a single call is done at once.
+// CommitQueue commits calls that arrive during a commit together in the next, as databases do with
+// their log. It has no timer and no goroutine: a single call is committed at once.
 //
-// It holds the calls that wait for a commit. One at a time is the leader: it commits those that are
-// queued, its own included, and then promotes the first that came meanwhile. It is safe for
-// concurrent use.
+// It holds the calls that wait for a commit. One caller at a time is the leader: it commits the
+// queued calls, including its own, and then promotes the first that arrived meanwhile. It is safe
+// for concurrent use.
 type CommitQueue[T any] struct {
 	limits CommitLimits
 	commit func(ctx context.Context, calls []T) error
@@ -39,7 +39,7 @@ type CommitQueue[T any] struct {
 	// waiting is in order of arrival. The leader's call is the first until its commit is taken.
 	waiting []*queuedCall[T]
 	bytes   int
-	// leader is nil while nothing is done.
+	// leader is nil while the queue is idle.
 	leader *queuedCall[T]
 }
 
@@ -48,15 +48,15 @@ type queuedCall[T any] struct {
 	size CommitSize
 	// deadline is the caller's, zero if it has none.
 	deadline time.Time
-	// next receives what becomes of the call, and nothing more after a promotion. One that leads at
-	// once receives nothing, and has none.
+	// next receives the steps of the call, and none after a promotion. A call that leads at once
+	// has no channel.
 	next chan commitStep
 	// err is why the call fails without a commit, if it does, from when next receives on.
 	err error
 }
 
-// commitStep is what becomes of a call that waits. It has no pointer: a channel of pointers takes
-// two allocations.
+// commitStep is a step of a waiting call. It has no pointer: a channel of pointers takes two
+// allocations.
 type commitStep int8
 
 const (
@@ -66,10 +66,10 @@ const (
 	promoted
 )
 
-// NewCommitQueue makes a queue. Commit does calls, in order of arrival, and leaves their results
-// with them; it runs once at a time. If it returns an error, calls that have come meanwhile would
-// fare no better, and fail with that at once. Its context is that of the caller that leads, but is
-// not done before the last deadline of all its callers.
+// NewCommitQueue makes a queue. Commit runs calls in order of arrival, and stores their results in
+// them; it runs once at a time. If it returns an error, calls that have arrived meanwhile would
+// fail as well, so they fail with it at once. Its context is the leader's, but does not end before
+// the last deadline of all its callers.
 func NewCommitQueue[T any](limits CommitLimits, commit func(ctx context.Context, calls []T) error) *CommitQueue[T] {
 	return &CommitQueue[T]{limits: limits, commit: commit}
 }
@@ -145,7 +145,7 @@ func (q *CommitQueue[T]) leave(c *queuedCall[T]) bool {
 	return true
 }
 
-// lead commits what is queued, and promotes the next leader.
+// lead commits the queued calls, and promotes the next leader.
 func (q *CommitQueue[T]) lead(ctx context.Context, leader *queuedCall[T]) {
 	// Let calls that are about to join do so. Under load this makes commits larger; without load it
 	// costs nothing.
@@ -169,7 +169,8 @@ func (q *CommitQueue[T]) lead(ctx context.Context, leader *queuedCall[T]) {
 	err = q.commit(ctx, items)
 }
 
-// contextOf is the context of a commit: the leader's, but what ends that does not end the others'.
+// contextOf returns the context of a commit: the leader's, but it ends at the last deadline of all
+// callers.
 func contextOf[T any](leader context.Context, calls []*queuedCall[T]) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(leader)
 	var last time.Time

@@ -180,8 +180,8 @@ func TestThoseWhoWaitForACommitThatFailsFailWithIt(t *testing.T) {
 	})
 }
 
-// TestAPanicEndsTheCommitForAll has a commit panic under two calls. The second must not wait for
-// ever, nor must those that come later.
+// TestAPanicEndsTheCommitForAll makes a commit panic under two calls. Neither the second nor later
+// calls may wait for ever.
 func TestAPanicEndsTheCommitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released, commits := make(chan struct{}), 0

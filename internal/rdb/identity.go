@@ -25,14 +25,14 @@ const (
 	identityLostAt = "lost_at" // when that was found, ms since the Unix epoch
 )
 
-// IdentityInterval is how often a process looks at the mark. What is lost of a shorter time may go
+// IdentityInterval is how often a process looks at the mark. A loss of a shorter time may go
 // unnoticed.
 const IdentityInterval = 5 * time.Second
 
-// Identity remembers, for one process, which bus a partition has and how far it had come. So it
-// notices when Redis comes back empty, with another bus or older than it was. A process that has
-// just started remembers nothing, and notices only that a partition is empty. Notice must not be
-// called concurrently.
+// Identity remembers, for one process, a partition's bus and how far it had come. So it notices
+// when Redis comes back empty, with another bus or older than it was. A process that has just
+// started remembers nothing, and notices only that a partition is empty. Notice must not be called
+// concurrently.
 type Identity struct {
 	redis *Partition
 	log   *slog.Logger
@@ -66,8 +66,8 @@ func (i *Identity) Run(ctx context.Context) {
 	}
 }
 
-// Notice looks at the mark, and makes one on a new bus. A loss is logged as an error, and noted
-// in Redis for all who look. It fails with [bus.ErrUnavailable], or when the mark cannot be read,
+// Notice looks at the mark, and makes one on a new bus. It logs a loss as an error, and records it
+// in Redis for all processes. It fails with [bus.ErrUnavailable], or when the mark cannot be read,
 // which it logs.
 func (i *Identity) Notice(ctx context.Context) error {
 	err := i.notice(ctx)
@@ -105,7 +105,7 @@ func (i *Identity) notice(ctx context.Context) error {
 			return err
 		}
 	}
-	if i.redis.isConfirmed(ctx) { // a failover may undo any other look, and loses nothing by that
+	if i.redis.isConfirmed(ctx) { // a failover may undo an unconfirmed look, which is no loss
 		i.id, i.before, i.ticks, i.server = mark[identityID], mark[identityBefore], ticks, server
 	}
 	i.report(i.redis.lossOf(mark))
@@ -137,8 +137,8 @@ func (i *Identity) find(ctx context.Context, mark map[string]string, ticks int64
 	return kind, err
 }
 
-// compare returns what was lost by a mark, the number of its looks and the server's run id; empty
-// if that is not known. That a loss which is noted has changed the id is not another loss.
+// compare returns the kind of data loss that a mark, its number of looks and the server's run id
+// show; empty if unknown. A recorded loss changes the id, which is not another loss.
 func (i *Identity) compare(mark map[string]string, ticks int64, server string) bus.DataLossKind {
 	id := mark[identityID]
 	switch {
@@ -158,8 +158,8 @@ func (i *Identity) compare(mark map[string]string, ticks int64, server string) b
 	return ""
 }
 
-// noteLoss notes a loss unless one is noted, and has the mark, of an id that may be empty, go on
-// from what is remembered. It returns the mark.
+// noteLoss records a loss unless one is recorded. It makes the mark, with an id that may be empty,
+// go on from the remembered one, and returns it.
 func (i *Identity) noteLoss(ctx context.Context, kind bus.DataLossKind, id string, ticks int64) (map[string]string, error) {
 	key := i.redis.namespace + IdentityKey
 	err := i.redis.Pipelined(ctx, "note a loss", func(pipe Commands) {
@@ -218,8 +218,8 @@ func (p *Partition) IsUsed(ctx context.Context) (bool, error) {
 	return used, Wrap("look for processes", err)
 }
 
-// CopyIdentity gives another partition, which no process has used, what numbers of this one are of:
-// its id and its losses. It fails with [bus.ErrUnavailable].
+// CopyIdentity copies the id and the losses of this partition, which give its numbers their
+// meaning, to another one that no process has used. It fails with [bus.ErrUnavailable].
 func (p *Partition) CopyIdentity(ctx context.Context, to *Partition) error {
 	mark, err := p.HGetAll(ctx, p.namespace+IdentityKey).Result()
 	if err != nil || mark[identityID] == "" {
@@ -253,8 +253,8 @@ func (p *Partition) ParseLoss(reply Reply[map[string]string]) *bus.DataLoss {
 	return p.lossOf(reply.Val())
 }
 
-// Loss is the loss of data that is not acknowledged, nil if there is none. A mark that is none says
-// nothing. It fails with [bus.ErrUnavailable].
+// Loss returns the data loss that is not acknowledged, nil if there is none. An invalid mark counts
+// as none. It fails with [bus.ErrUnavailable].
 func (p *Partition) Loss(ctx context.Context) (*bus.DataLoss, error) {
 	mark := p.AskLoss(ctx, p.Commands)
 	if IsWrongType(mark.Err()) {

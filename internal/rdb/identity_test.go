@@ -37,7 +37,7 @@ func (w *watched) notice(some ...*rdb.Identity) {
 	}
 }
 
-// logged is what was logged since the last call.
+// logged returns the log since the last call.
 func (w *watched) logged() string {
 	all := w.log.String()
 	defer func() { w.read = len(all) }()
@@ -66,7 +66,7 @@ func eachWatched(t *testing.T, test func(w *watched, server *rdbtest.Server)) {
 func TestProcessesNoticeThatRedisHasLostData(t *testing.T) {
 	eachWatched(t, func(w *watched, server *rdbtest.Server) {
 		deleted := bus.DataDeleted
-		if server.IsEmbedded() { // which tells nothing of its run
+		if server.IsEmbedded() { // it has no run id
 			deleted = bus.DataEmpty
 		}
 		one, other := w.process(), w.process()

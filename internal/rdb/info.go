@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Memory is what Redis says about its memory.
+// Memory is Redis's memory as it reports it.
 type Memory struct {
 	// Used is in bytes, counted as Redis counts it against its limit.
 	Used int64
@@ -63,8 +63,8 @@ func (p *Partition) CPU(ctx context.Context) (CPU, error) {
 	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
 }
 
-// RunID is what the server that has the partition calls its run: another after each restart. It is
-// empty where Redis does not say. It fails with [bus.ErrUnavailable].
+// RunID returns the run id of the partition's server, which changes with each restart. It is empty
+// where Redis does not report one. It fails with [bus.ErrUnavailable].
 func (p *Partition) RunID(ctx context.Context) (string, error) {
 	fields, err := p.info(ctx, "server")
 	if errors.Is(err, errNoInfo) {

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Listener gets what is published on a channel, on a connection of its own. What is published while
-// it has no connection is lost.
+// Listener receives messages published on a channel, on a connection of its own. It misses messages
+// published while it has no connection.
 type Listener struct {
 	messages <-chan *redis.Message
 	close    func() error

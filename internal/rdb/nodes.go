@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// nodes are those of a cluster. All keys of a partition are in one slot, so all that is asked of it
-// goes to one node at a time.
+// nodes places partitions on a cluster. All keys of a partition are in one slot, so all its calls
+// go to one node at a time.
 type nodes struct {
 	source  source
 	log     *slog.Logger

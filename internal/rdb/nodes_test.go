@@ -41,7 +41,7 @@ func count(t *testing.T, p *rdb.Partition) (n int) {
 	return n
 }
 
-// change is [increment] for who wants it confirmed.
+// change is [increment] with a result to confirm.
 var change = rdb.NewScript(nil, `redis.call('INCR', ARGV[1] .. 'count') return {1}`)
 
 func TestPartitionsOnACluster(t *testing.T) {
@@ -208,7 +208,7 @@ func requireMoves(t *testing.T, c *rdbtest.Cluster, p *rdb.Partition) {
 	refusal := rdb.Wrap("get", p.Get(ctx, p.Namespace()+"none").Err())
 	assert.ErrorIs(t, refusal, bus.ErrUnavailable)
 	assert.ErrorContains(t, refusal, "ASK")
-	// What has no key would see a part of the partition.
+	// A command without a key would see a part of the partition.
 	assert.ErrorIs(t, p.EachKey(ctx, p.Namespace()+"*", func([]string) error { return nil }), bus.ErrUnavailable)
 	_, err = p.Memory(ctx)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
@@ -349,7 +349,7 @@ func TestFailoversOfACluster(t *testing.T) {
 	c.RequireMaster(t, p, c.ReplicaOf(node))
 	assert.WithinRange(t, p.SteadySince(), began, time.Now())
 	assert.True(t, all[1].SteadySince().Before(began), "what is on other nodes is not concerned")
-	node.Restart(t) // its replica, without which nothing is confirmed
+	node.Restart(t) // its replica, which must confirm
 	acknowledged = load.acknowledged.Load()
 	require.Eventually(t, func() bool { return load.acknowledged.Load() > acknowledged+10 }, time.Minute, time.Millisecond)
 	load.stop(t)

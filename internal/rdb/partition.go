@@ -29,7 +29,8 @@ type Partition struct {
 	db        library
 	state     *connectionState
 	namespace string
-	// number is that of the partition, of so many; of none if the bus has no partitions.
+	// number is the number of the partition, and of how many there are; 0 if the bus has no
+	// partitions.
 	number Number
 	of     int
 }
@@ -51,8 +52,8 @@ func (c *Client) open(namespace string, number Number, of int) *Partition {
 	return p
 }
 
-// Name is the number of the partition and how many there are, such as 7/12, which is also what its
-// [PartitionKey] says; empty if the bus has no partitions.
+// Name returns the number of the partition and how many there are, such as 7/12, which is also the
+// value of its [PartitionKey]; empty if the bus has no partitions.
 func (p *Partition) Name() string {
 	if !p.IsOneOfSeveral() {
 		return ""
@@ -60,7 +61,7 @@ func (p *Partition) Name() string {
 	return fmt.Sprintf("%d/%d", p.number, p.of)
 }
 
-// Namespace is what all keys of the partition begin with. It may be empty.
+// Namespace returns the prefix of all keys of the partition. It may be empty.
 func (p *Partition) Namespace() string { return p.namespace }
 
 // IsOneOfSeveral is whether the bus has partitions.
@@ -69,14 +70,14 @@ func (p *Partition) IsOneOfSeveral() bool { return p.of > 0 }
 // Node is the Redis server of a cluster that has the partition, by its address.
 func (p *Partition) Node() string { return p.client.place.where(p.namespace) }
 
-// Number is that of the partition among all of the bus.
+// Number returns the number of the partition among all of the bus.
 func (p *Partition) Number() Number { return p.number }
 
 // Owns is whether a topic is published in the partition, or it has a subscriber, by token, or a job
 // type: all are spread alike.
 func (p *Partition) Owns(name string) bool { return int(p.number) == PartitionOf(name, p.of) }
 
-// OwnName returns a name that the partition owns, and nothing for others: lists leave those out.
+// OwnName returns a name that the partition owns, and "" for others, which lists leave out.
 func (p *Partition) OwnName(name string) string {
 	if !p.Owns(name) {
 		return ""
@@ -102,8 +103,8 @@ func (p *Partition) Client() *Client { return p.client }
 // since it was opened.
 func (p *Partition) SteadySince() time.Time { return p.state.SteadySince() }
 
-// Pipelined runs commands in one round trip. Its error is that of the first command that failed,
-// and says what failed.
+// Pipelined runs commands in one round trip. It returns the error of the first failed command,
+// wrapped with what failed.
 func (p *Partition) Pipelined(ctx context.Context, what string, gather func(Commands)) error {
 	_, err := p.db.Pipelined(ctx, gathering(gather))
 	return Wrap(what, err)

@@ -12,7 +12,7 @@ import (
 // as many nodes as can be. On one Redis they are beside each other.
 type Partitions []*Partition
 
-// Number is that of a partition, from 0 on.
+// Number is the number of a partition, from 0 on.
 type Number int
 
 // String is the number as keys and jobs have it: two digits.
@@ -27,8 +27,8 @@ func IsNumber(text string) bool {
 // MaxPartitions is how many a bus may have: two digits name one.
 const MaxPartitions = 100
 
-// Partitions opens the partitions of a bus, of which there are so many, from 1 to [MaxPartitions].
-// That number never changes, because it decides where everything is.
+// Partitions opens all partitions of a bus, from 1 to [MaxPartitions]. Their number never changes,
+// because it decides where all data is.
 func (c *Client) Partitions(namespace string, count int) Partitions {
 	all := make(Partitions, count)
 	for i := range all {
@@ -37,7 +37,7 @@ func (c *Client) Partitions(namespace string, count int) Partitions {
 	return all
 }
 
-// NumberedPartition opens one of the partitions of a bus, of which there are so many.
+// NumberedPartition opens one of a bus's count partitions.
 func (c *Client) NumberedPartition(namespace string, number Number, count int) *Partition {
 	return c.open(namespace+"{"+SlotTag(int(number), count)+"}:", number, count)
 }
@@ -48,7 +48,7 @@ func (c *Client) At(key string) *Partition { return c.open(key, 0, 0) }
 // Home is the partition in which the events of a topic are published.
 func (all Partitions) Home(topic bus.TopicName) *Partition { return all.of(string(topic)) }
 
-// Of is the partition that has all of a subscriber: what it is subscribed to, and its batches.
+// Of returns the partition that has all data of a subscriber: its subscriptions and its batches.
 func (all Partitions) Of(subscriber bus.Token) *Partition { return all.of(string(subscriber)) }
 
 // OfJobs is the partition that has all of a job type: its jobs, their archive and its limits.
@@ -70,14 +70,14 @@ const guard = `if KEYS[1] and redis.call('EXISTS', KEYS[1] .. '` + PartitionKey 
 end
 `
 
-// Release lets scripts run in the partition, of which there must be several. A new one is held.
+// Release lets scripts run in the partition of a bus that has several. A new one is held.
 func (p *Partition) Release(ctx context.Context) error {
 	return Wrap("release", p.Set(ctx, p.namespace+PartitionKey, p.Name(), 0).Err())
 }
 
-// RequireOpen fails with [bus.ErrUnavailable] unless scripts may run in the partition: what is read
-// from one that is held, or has come back without its keys, may not be all. A bus without
-// partitions is asked nothing.
+// RequireOpen fails with [bus.ErrUnavailable] unless scripts may run in the partition: reads of one
+// that is held, or has come back without its keys, may be incomplete. A bus without partitions is
+// not asked.
 func (p *Partition) RequireOpen(ctx context.Context) error {
 	held, err := p.IsHeld(ctx)
 	if held {
@@ -87,7 +87,7 @@ func (p *Partition) RequireOpen(ctx context.Context) error {
 }
 
 // IsHeld reports whether the partition is held, or has come back without its keys. It fails with
-// [bus.ErrUnavailable]. A bus without partitions is asked nothing.
+// [bus.ErrUnavailable]. A bus without partitions is not asked.
 func (p *Partition) IsHeld(ctx context.Context) (bool, error) {
 	if !p.IsOneOfSeveral() {
 		return false, nil

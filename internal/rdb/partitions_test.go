@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestNamesNeverMove pins where topics and subscribers are: what is stored is found by that alone.
+// TestNamesNeverMove pins where topics and subscribers are: stored data is found only by that.
 func TestNamesNeverMove(t *testing.T) {
 	client := rdbtest.Embedded(t).Open(t)
 	all := client.Partitions("prod:", 12)
@@ -66,8 +66,7 @@ func TestPartitionsOnOneRedis(t *testing.T) {
 	})
 }
 
-// TestAHeldPartitionIsLoggedOnce has scripts be refused and reads be answered in turn, as a
-// worker does both.
+// TestAHeldPartitionIsLoggedOnce refuses scripts and answers reads in turn, as a worker sends both.
 func TestAHeldPartitionIsLoggedOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		ctx := t.Context()
@@ -145,6 +144,6 @@ func TestScriptsAreSentInOnePlace(t *testing.T) {
 	assert.Equal(t, 1, sent["../rdb/confirm.go"])
 	delete(sent, "../rdb/script.go")
 	delete(sent, "../rdb/confirm.go")
-	delete(sent, "../rdb/connectionstate.go") // it reads what came of them
+	delete(sent, "../rdb/connectionstate.go") // it reads the replies
 	assert.Empty(t, sent)
 }

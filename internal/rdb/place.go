@@ -8,8 +8,8 @@ import (
 
 // place is where partitions are: one Redis, or the nodes of a cluster.
 type place interface {
-	// open returns what reads and writes a partition, and whether that is there. Partition is how the
-	// log calls it.
+	// open returns the client that reads and writes a partition, and its connection state.
+	// Partition is its name in the log.
 	open(namespace, partition string) (library, *connectionState)
 	// connect makes a connection of its own to a partition, on which Redis takes longest at most.
 	connect(namespace string, longest time.Duration, state *connectionState) library

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NodeRange is a range of slots, and who has them.
+// NodeRange is a range of slots, and the nodes that have them.
 type NodeRange struct {
 	First, Last int
 	// Nodes are the master, then its replicas. There may be none.

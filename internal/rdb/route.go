@@ -15,9 +15,9 @@ type route struct {
 	slot    int
 }
 
-// follow runs something on the node that has the slot. If nothing of it has run, because the slot
-// is elsewhere, run returns the address that the node has told. Then it runs there, but only once:
-// while a slot moves back and forth, the caller had better wait. Nothing else runs twice.
+// follow runs a call on the node that has the slot. If nothing of it has run, because the slot is
+// elsewhere, run returns the address that the node gave, and follow runs it there, but only once:
+// while a slot moves back and forth, the caller should wait. Nothing else runs twice.
 func (r route) follow(ctx context.Context, run func(*clusterNode) (elsewhere string, err error)) error {
 	node, err := r.cluster.Master(ctx, r.slot)
 	if err != nil {
@@ -43,8 +43,8 @@ func (r route) learn(err error, from string) {
 	}
 }
 
-// Forward returns a hook of a client that never connects: it sends what is asked of the client to
-// the node that has a slot.
+// Forward returns a hook for a client that never connects: it sends the client's calls to the node
+// that has a slot.
 func (c *clusterClient) Forward(slot int) redis.Hook { return forwarding{route{c, slot}} }
 
 // Dial returns a hook of a client that has no address: it connects the client to the node that has
@@ -76,7 +76,7 @@ func (f forwarding) ProcessPipelineHook(redis.ProcessPipelineHook) redis.Process
 		err := f.follow(ctx, func(node *clusterNode) (string, error) {
 			sent = true
 			for _, cmd := range cmds {
-				cmd.SetErr(nil) // or one that gets no answer would keep that of the node before
+				cmd.SetErr(nil) // or a command without a reply would keep the error of the node before
 			}
 			_, err := send(node.client, ctx, func(pipe redis.Pipeliner) error {
 				for _, cmd := range cmds {

@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// fakeNode is a node of a cluster that answers as it is told, and notes what it has run.
+// fakeNode is a node of a cluster with given replies, which records the commands it has run.
 type fakeNode struct {
 	address string
 
@@ -89,7 +89,7 @@ func (n *fakeNode) follow(other *fakeNode) {
 	n.master = other.address
 }
 
-// hasRun returns what the node has run since it was asked last.
+// hasRun returns the commands that the node has run since the last call.
 func (n *fakeNode) hasRun() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,7 +98,7 @@ func (n *fakeNode) hasRun() []string {
 	return ran
 }
 
-// forwarded are two nodes, of which the first is taken for the master, and a client of a slot.
+// forwarded returns two nodes, the first of which counts as the master, and a client of a slot.
 func forwarded(t *testing.T) (first, second *fakeNode, client *redis.Client) {
 	first, second = newFakeNode(t), newFakeNode(t)
 	client = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
@@ -157,8 +157,8 @@ func TestAPipelineThatHasMovedIsFollowedWhole(t *testing.T) {
 	assert.Equal(t, []string{"script load x", "incr a", "incr b", "wait 1 1000"}, second.hasRun(), "WAIT is about what ran here")
 }
 
-// TestAPipelineOfWhichAPartHasRunIsNotFollowed would otherwise run that part again, or have one
-// node confirm what another has done.
+// TestAPipelineOfWhichAPartHasRunIsNotFollowed checks that this part is not run again, and that no
+// node confirms another node's change.
 func TestAPipelineOfWhichAPartHasRunIsNotFollowed(t *testing.T) {
 	for _, commands := range [][]string{
 		{"incr b", "incr a", "wait 1 1000"}, {"incr a", "incr b"}, {"incr a", "publish channel text"},
@@ -214,7 +214,7 @@ func TestASlotOnItsWayIsNotFollowed(t *testing.T) {
 	assert.Empty(t, second.hasRun())
 }
 
-// TestAFailureHasTheMapLoadedAnew has a node that fails all calls, and knows who took its place.
+// TestAFailureHasTheMapLoadedAnew has a node that fails all calls, and knows its successor.
 func TestAFailureHasTheMapLoadedAnew(t *testing.T) {
 	for _, failure := range []string{lost, "READONLY You can't write against a read only replica.", "CLUSTERDOWN The cluster is down"} {
 		first, second, client := forwarded(t)

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// What one round trip of a scan asks of Redis: names of keys, and elements of one key.
+// Sizes of one round trip of a scan: names of keys, and elements of one key.
 const (
 	KeysPerTrip     = 500
 	ElementsPerTrip = 1000
@@ -52,7 +52,8 @@ func Page(ctx context.Context, commands Commands, key string, kind Kind, cursor 
 	}
 }
 
-// Add writes what [Page] has read of a key, a part of a list at its end, or the value of a string.
+// Add writes elements that [Page] has read of a key, a part of a list at its end, or a string's
+// value.
 func Add(ctx context.Context, commands Commands, key string, kind Kind, elements []string) AnyReply {
 	switch kind {
 	case String:
@@ -94,8 +95,8 @@ func Size(ctx context.Context, commands Commands, key string, kind Kind) Reply[i
 	}
 }
 
-// Expiry asks for how long a key stays, in ms; what is no more than 0 if it does not expire, or is
-// not there.
+// Expiry reads the time in ms until a key expires; it is 0 or less if the key does not expire or
+// does not exist.
 func Expiry(ctx context.Context, commands Commands, key string) Reply[int64] {
 	return &msReply{commands.PTTL(ctx, key)}
 }
@@ -112,8 +113,8 @@ func ExpireIn(ctx context.Context, commands Commands, key string, ms int64) AnyR
 	return commands.PExpire(ctx, key, time.Duration(ms)*time.Millisecond)
 }
 
-// EachPage calls a function with the pages of a key, from a cursor on. What changes meanwhile may
-// be seen or not, and an element may be seen twice.
+// EachPage calls a function with the pages of a key, from a cursor on. It may or may not see
+// elements that change meanwhile, and may see an element twice.
 func (p *Partition) EachPage(
 	ctx context.Context, key string, kind Kind, cursor uint64, each func(page []string) error,
 ) error {
@@ -141,7 +142,7 @@ func Pairs(each func(name, value string)) func(page []string) error {
 	}
 }
 
-// Elements reads a page of a key: elements with their values, which those of a set do not have.
+// Elements reads a page of a key: elements with their values, which are empty for a set.
 func Elements(kind Kind, each func(element, value string)) func(page []string) error {
 	if kind != Set {
 		return Pairs(each)
@@ -201,8 +202,8 @@ type Scored struct {
 	Score  float64
 }
 
-// Compare orders members as their sorted set does: by score, those of one score by name. It is
-// negative if this one comes before the other.
+// Compare orders members as their sorted set does: by score, then by name. It is negative if this
+// one comes before the other.
 func (s Scored) Compare(other Scored) int {
 	return cmp.Or(cmp.Compare(s.Score, other.Score), strings.Compare(s.Member, other.Member))
 }
@@ -210,7 +211,7 @@ func (s Scored) Compare(other Scored) int {
 // Place names the place of a member in its sorted set, for a client that reads it in pages.
 func (s Scored) Place() string { return FormatScore(s.Score) + "-" + s.Member }
 
-// ParsePlace reads what [Scored.Place] returned, of a UID and a time (ms). It fails with
+// ParsePlace parses the result of [Scored.Place], for a UID and a time (ms). It fails with
 // [bus.ErrAfter].
 func ParsePlace(text string) (Scored, error) {
 	score, member, _ := strings.Cut(text, "-")

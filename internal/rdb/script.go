@@ -19,12 +19,12 @@ type Script struct {
 	kept func() string
 }
 
-// Library is what scripts share: Lua texts that only define, in order.
+// Library is the shared code of scripts: Lua texts that only define, in order.
 type Library []string
 
-// NewScript makes a script of its entry, a Lua text, and what that needs of a library. It is
-// composed when it is first run, and when a Redis does not know it: that takes about a millisecond,
-// and a process runs few of them. So a process keeps no text but the library.
+// NewScript makes a script of its entry, a Lua text, and the definitions it needs of a library. It
+// is composed when it is first run, and when a Redis does not know it: that takes about a
+// millisecond, and a process runs few of them. So a process keeps no text but the library.
 func NewScript(library Library, entry string) *Script {
 	s := &Script{library: library, entry: entry}
 	s.sha = sync.OnceValue(func() string { return redis.NewScript(s.source()).Hash() })
@@ -39,7 +39,7 @@ var keepsScripts atomic.Bool
 // use a new Redis each: a sixth of their time would go into composing the same scripts again.
 func KeepScripts() { keepsScripts.Store(true) }
 
-// source is what Redis is given.
+// source returns the text for Redis.
 func (s *Script) source() string {
 	if keepsScripts.Load() {
 		return s.kept()
@@ -74,13 +74,13 @@ type Call struct {
 	args   []any
 }
 
-// Result is what a script returned. Where that was nothing, its error is [Nil].
+// Result is the reply of a script. If it is empty, its error is [Nil].
 type Result struct{ cmd *redis.Cmd }
 
 // Err is the script's error, if it failed.
 func (r Result) Err() error { return r.cmd.Err() }
 
-// Value is what the script returned: an int64, a string, or a list of such values.
+// Value returns the script's reply: an int64, a string, or a list of such values.
 func (r Result) Value() (any, error) { return r.cmd.Result() }
 
 // Int is the number that the script returned.
@@ -92,7 +92,7 @@ func (r Result) List() ([]any, error) { return r.cmd.Slice() }
 // Strings is the table of strings that the script returned.
 func (r Result) Strings() ([]string, error) { return r.cmd.StringSlice() }
 
-// Change is what came of a script that changes something, whether or not replicas have confirmed
+// Change returns the result of a script that changes data, whether or not replicas have confirmed
 // it.
 func (r Result) Change() Change { return readChange(r.cmd, nil) }
 
@@ -171,7 +171,7 @@ func (p *Partition) run(ctx context.Context, calls []Call, areChanges bool) (cmd
 	for at, cmd := range others[loads:] {
 		cmds[missing[at]] = cmd
 	}
-	// It may have asked another server, which knows nothing of what ran before.
+	// It may have asked another server, which does not know of the scripts before.
 	if unconfirmed == nil || len(missing) == len(calls) {
 		unconfirmed = err
 	}
@@ -187,7 +187,7 @@ func (p *Partition) evaluation(name, script string, args ...any) command {
 	return append(c, args...)
 }
 
-// send sends commands, and what has replicas confirm what they did, which it judges.
+// send sends commands, and the commands that make replicas confirm them, and judges those.
 func (p *Partition) send(ctx context.Context, commands, confirm []command) (cmds []*redis.Cmd, unconfirmed error) {
 	cmds = p.do(ctx, append(commands, confirm...))
 	if confirm != nil {
@@ -201,7 +201,7 @@ type command []any
 
 func (p *Partition) do(ctx context.Context, commands []command) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(commands))
-	// The pipeline's error is the first of its commands', each of which keeps its own.
+	// The pipeline's error is its first failed command's, and each command keeps its own.
 	_, _ = p.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, c := range commands {
 			cmds[i] = pipe.Do(ctx, c...)

@@ -15,8 +15,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// answering opens a server that answers commands, by their lower-case names, as it is told, one at
-// a time, for who wants changes confirmed by a replica.
+// answering opens a server with given replies by lower-case command, one at a time, for tests of
+// changes that a replica confirms.
 func answering(t *testing.T, answer map[string]func(*server.Peer)) *rdb.Client {
 	t.Helper()
 	redis, err := server.NewServer("127.0.0.1:0")
@@ -39,7 +39,7 @@ func answering(t *testing.T, answer map[string]func(*server.Peer)) *rdb.Client {
 	return client
 }
 
-// writeChanged answers as a script that did what it was asked for.
+// writeChanged replies like a script that made its change.
 func writeChanged(c *server.Peer) {
 	c.WriteLen(1)
 	c.WriteInt(1)

@@ -55,8 +55,8 @@ func (m *slotMap) names(address string) bool {
 
 var errNoSlots = errors.New("a node of the cluster knows no slots: redis-cli --cluster create gives them to nodes")
 
-// ask asks the nodes for their map, one after another, until the first answers. One that does not
-// answer at once, as a frozen one does not, holds up nothing.
+// ask asks the nodes for their map, one after another, until the first answers. A node that does
+// not answer at once, such as a frozen one, does not delay the others.
 func (c *clusterClient) ask(ctx context.Context) (*slotMap, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (c *clusterClient) ask(ctx context.Context) (*slotMap, error) {
 	return nil, first
 }
 
-// addresses are those of all nodes that are known, in any order.
+// addresses returns the addresses of all known nodes, in any order.
 func (c *clusterClient) addresses() []string {
 	known := slices.Clone(c.seeds)
 	if m := c.masters.Load(); m != nil {
@@ -117,7 +117,7 @@ func (c *clusterClient) askNode(ctx context.Context, address string) (*slotMap, 
 	return newSlotMap(ranges, address)
 }
 
-// newSlotMap reads what a node at an address has answered.
+// newSlotMap makes a map of the reply of the node at an address.
 func newSlotMap(ranges []NodeRange, address string) (*slotMap, error) {
 	m := &slotMap{loaded: time.Now()}
 	for _, r := range ranges {

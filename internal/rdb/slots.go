@@ -36,11 +36,10 @@ func crc16(text string) (sum uint16) {
 	return sum
 }
 
-// SlotTag is the hash tag of a partition, of which there are so many. CRC-16 is linear, so the
-// slots of plain numbers lie together, and some nodes would have no partition. Tags are chosen so
-// that partition i has a slot in the middle half of the i-th part of all slots: nodes that have
-// equal parts of the slots have equal numbers of partitions, if they divide. Tags must never
-// change.
+// SlotTag returns the hash tag of a partition. CRC-16 is linear, so the slots of plain numbers lie
+// together, and some nodes would have no partition. Tags are chosen so that partition i has a slot
+// in the middle half of the i-th part of all slots: nodes with equal parts of the slots have equal
+// numbers of partitions, if they divide. Tags must never change.
 func SlotTag(partition, partitions int) string {
 	first, end := partition*SlotCount/partitions, (partition+1)*SlotCount/partitions
 	quarter := (end - first) / 4

@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// TestSlotsOfKeys has the examples of the specification, and what CLUSTER KEYSLOT answers.
+// TestSlotsOfKeys has the examples of the specification, and replies of CLUSTER KEYSLOT.
 func TestSlotsOfKeys(t *testing.T) {
 	for key, want := range map[string]int{
 		"123456789": 0x31C3, "": 0, "foo": 12182, "{user1000}.following": 3443, "{user1000}.followers": 3443,
@@ -19,7 +19,7 @@ func TestSlotsOfKeys(t *testing.T) {
 	}
 }
 
-// TestTagsNeverChange pins the tags: what a bus has stored is found by them alone.
+// TestTagsNeverChange pins the tags: stored data is found only by them.
 func TestTagsNeverChange(t *testing.T) {
 	for partitions, want := range map[int][]string{
 		1: {"p00.0"},

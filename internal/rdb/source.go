@@ -15,15 +15,15 @@ import (
 // says otherwise.
 const dialTimeout = time.Second
 
-// readTimeout bounds how long Redis may take to answer, or to take what is written, unless the URL
-// says otherwise.
+// readTimeout bounds how long Redis may take to answer, or to accept a write, unless the URL says
+// otherwise.
 const readTimeout = 3 * time.Second
 
 // keepAlive notices within a few seconds that Redis' host has gone without a word, also on
 // connections that only wait.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 3}
 
-// What is read and written at once on a connection, in bytes. More takes more than one go.
+// Sizes of the buffers of a connection, in bytes. Larger messages take several reads or writes.
 const (
 	readBuffer  = 8 << 10
 	writeBuffer = 16 << 10
@@ -39,18 +39,18 @@ type source struct {
 	master                             string
 	sentinelUsername, sentinelPassword string
 	// Nodes are addresses of some nodes of a cluster, which know the others; there are none unless
-	// the URL is that of a cluster.
+	// the URL names a cluster.
 	Nodes []string
-	// files are those that the URL names.
+	// files are the files that the URL names.
 	files pemFiles
 }
 
-// Passwords are those of Redis and of its sentinels; empty where there is none.
+// Passwords returns the passwords of Redis and of its sentinels; empty where there is none.
 func (s source) Passwords() []string { return []string{s.options.Password, s.sentinelPassword} }
 
-// openSource is [parseSource], and makes ready to connect: it reads the files that the URL names,
-// and sets what does not depend on the URL, or must not. Connections is how many there may be at
-// once, to each node of a cluster.
+// openSource is [parseSource], and prepares to connect: it reads the files that the URL names, and
+// sets options that do not depend on the URL, or must not. Connections is the maximum number of
+// connections, to each node of a cluster.
 func openSource(url string, connections int) (source, error) {
 	s, err := parseSource(url)
 	if err != nil {
@@ -84,8 +84,8 @@ func openSource(url string, connections int) (source, error) {
 	return s, nil
 }
 
-// Connect makes a client. It connects when it is first used. That of a cluster is of the first node
-// in the URL.
+// Connect makes a client. It connects when it is first used. For a cluster it is a client of the
+// first node in the URL.
 func (s source) Connect(adjust ...func(*redis.Options)) *redis.Client {
 	o := s.options
 	for _, f := range adjust {
@@ -112,8 +112,8 @@ func (s source) ConnectTo(address string) *redis.Client {
 	return s.Connect(func(o *redis.Options) { o.Addr = address })
 }
 
-// ConnectNowhere makes a client that never connects, for hooks that send what is asked of it to
-// nodes of a cluster.
+// ConnectNowhere makes a client that never connects, for hooks that send its calls to nodes of a
+// cluster.
 func (s source) ConnectNowhere() *redis.Client {
 	return s.Connect(func(o *redis.Options) { o.MinIdleConns = 0 })
 }

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// pemFiles are those that a URL names for TLS; empty where it names none.
+// pemFiles are the files that a URL names for TLS; empty where it names none.
 type pemFiles struct {
-	// authorities sign the certificates of servers, instead of those that the system trusts.
+	// authorities sign the certificates of servers, instead of the system's authorities.
 	authorities string
 	// certificate is shown to servers, and key is its private key.
 	certificate, key string

@@ -27,8 +27,8 @@ func TestNoTypeLeadsToTheLibrarysClient(t *testing.T) {
 	}
 }
 
-// TestNobodyCompilesTheLibrarysClient looks at what has been compiled of packages that import this
-// one: a function that is inlined there may lead to the client, too.
+// TestNobodyCompilesTheLibrarysClient looks at the compiled code of packages that import this one:
+// an inlined function may lead to the client, too.
 func TestNobodyCompilesTheLibrarysClient(t *testing.T) {
 	if rdbtest.RaceDetector {
 		t.Skip("it would compile without the detector")

@@ -17,9 +17,9 @@ import (
 //	redis+sentinel://user:password@host:port,host:port/master/database
 //	redis+cluster://user:password@host:port,host:port
 //
-// All of these but a host and the master are optional. They begin with rediss for TLS, for which
+// Everything but a host and the master is optional. The URLs begin with rediss for TLS, for which
 // cacert, cert and key may name PEM files, which are not read yet. Sentinels may have
-// sentinel_username and sentinel_password; other parameters are those of a plain URL. The error may
+// sentinel_username and sentinel_password; other parameters are as in a plain URL. The error may
 // show the URL.
 func parseSource(text string) (source, error) {
 	scheme, rest, _ := strings.Cut(text, "://")

@@ -23,9 +23,8 @@ func (p *Partition) NewWaiter(key string, longest time.Duration) *Waiter {
 }
 
 // Wait returns when the list has an element, or at the latest after timeout. It takes nothing: it
-// asks Redis to move the last element to where it is. So an answer that is lost loses no element,
-// and a wait can be given up at any moment. When its context is done the waiter is closed for
-// good.
+// asks Redis to move the last element to its own place. So a lost reply loses no element, and a
+// wait can be given up at any moment. When its context is done the waiter is closed for good.
 func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
 	closed, err := w.connection.run(ctx, func(ctx context.Context, db library) error {
 		// Not BLMove, which rounds the time to whole seconds.
@@ -34,7 +33,7 @@ func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
 	if closed {
 		return err
 	}
-	if isFull(err) { // it refuses to wait, but not to hand out elements, which is what empties it
+	if isFull(err) { // it refuses waits, but still hands out elements, which empties it
 		select {
 		case <-time.After(min(timeout, waitWhenFull)):
 		case <-ctx.Done():

@@ -41,17 +41,17 @@ type Cluster struct {
 	masters int
 }
 
-// ClusterOptions are what a test may want of a cluster.
+// ClusterOptions configure a test's cluster.
 type ClusterOptions struct {
 	// Replicas is how many each master has.
 	Replicas int
 	// Server is the command that starts each server: [Engine] if it is empty. Arguments are theirs.
 	Server    string
 	Arguments []string
-	// TLS has nobody connect without a certificate. It skips the test where redis-server is built
+	// TLS refuses connections without a certificate. It skips the test where redis-server is built
 	// without TLS.
 	TLS bool
-	// User has the URL name a user who has the [Rights] and no others.
+	// User makes the URL name a user with the [Rights] and no others.
 	User bool
 }
 
@@ -171,8 +171,8 @@ func countReplicated(ranges []rdb.NodeRange) (replicated int) {
 	return replicated
 }
 
-// ReplicaOf is the next of the nodes that had the same slots as one at first: where each master had
-// one replica, that of a master, or the other way round.
+// ReplicaOf returns the next of the nodes that had the same slots at first: with one replica for
+// each master, a master's replica or a replica's master.
 func (c *Cluster) ReplicaOf(node *Node) *Node {
 	for i, n := range c.Nodes {
 		if n == node {
@@ -182,9 +182,9 @@ func (c *Cluster) ReplicaOf(node *Node) *Node {
 	return nil
 }
 
-// Whole returns the masters, by the first of the slots that they have, if the cluster is whole:
-// every node serves, each slot has a master and as many replicas as at first, which have what it
-// has, and all nodes agree on that. Else the error is what is amiss.
+// Whole returns the masters by their first slot, if the cluster is whole: every node serves, each
+// slot has a master and as many replicas as at first, which have its data, and all nodes agree on
+// that. Otherwise the error says what is wrong.
 func (c *Cluster) Whole(ctx context.Context) (masters map[int]*Node, err error) {
 	replicas := len(c.Nodes)/c.masters - 1
 	for _, node := range c.Nodes {

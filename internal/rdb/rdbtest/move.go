@@ -47,7 +47,7 @@ func (m *Move) Keys(t testing.TB, limit int) (moved int) {
 			return moved
 		}
 		migrate := []any{"migrate", host, port, "", 0, startTimeout.Milliseconds()}
-		if m.resumed { // the source that was killed may not have told its replica of what had gone
+		if m.resumed { // the killed source may not have told its replica which slots had gone
 			migrate = append(migrate, "replace")
 		}
 		doOn(t, m.from.Server, append(append(migrate, "keys"), keys...)...)
@@ -69,9 +69,9 @@ func (m *Move) End(t testing.TB) {
 	m.cluster.RequireMaster(t, m.partition, m.to)
 }
 
-// Resume goes on with a move whose source was killed in the middle, from the node that has taken
-// its place. The node to which the partition moves does not know of that: as long as it imports a
-// slot, nobody but its operator tells it whose that is.
+// Resume continues a move whose source was killed in the middle, from the node that took its place.
+// The target does not know of that: as long as it imports a slot, only its operator can set the
+// slot's owner.
 func (m *Move) Resume(t testing.TB, from *Node) {
 	t.Helper()
 	m.from, m.resumed = from, true

@@ -48,7 +48,7 @@ func HasServer(command string) bool {
 	return err == nil
 }
 
-// startProcess starts a server, of which address, directory and arguments are given.
+// startProcess starts a server with the process's address, directory and arguments.
 func startProcess(t testing.TB, p *process) *process {
 	t.Helper()
 	p.server = cmp.Or(p.server, Engine())
@@ -78,7 +78,7 @@ func skip(t testing.TB, why string) {
 	t.Skip(why)
 }
 
-// startServer starts a redis-server on an address. It keeps nothing on disk, unless the arguments
+// startServer starts a redis-server on an address. It stores nothing on disk, unless the arguments
 // say so.
 func startServer(t testing.TB, address string, arguments ...string) *process {
 	t.Helper()
@@ -155,11 +155,11 @@ func (p *process) kill(t testing.TB) {
 	}
 }
 
-// repair takes a transaction that was half written when the server was killed off its append-only
-// file. The server itself leaves the half there, without its last command, and what it then
-// writes behind it becomes part of that transaction: at the next start but one, half a script has
-// run. See https://github.com/valkey-io/valkey/pull/4342. A server that is called so is the tool
-// that mends it.
+// repair cuts a transaction that was half written when the server was killed off its append-only
+// file. The server itself leaves the half there, without its last command, and its later writes
+// become part of that transaction: at the next start but one, half a script has run. See
+// https://github.com/valkey-io/valkey/pull/4342. Run as redis-check-aof, the server binary is the
+// repair tool.
 func (p *process) repair(t testing.TB) {
 	manifest := filepath.Join(p.dir, "appendonlydir", "appendonly.aof.manifest") // since Redis 7
 	if _, err := os.Stat(manifest); errors.Is(err, fs.ErrNotExist) {

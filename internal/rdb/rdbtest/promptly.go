@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Limit is a limit of time for what a test measures. It is the given one, which holds on a quiet
-// host, for `make latency`. Otherwise it is so long that it holds on any host, and finds only what
+// Limit returns a time limit for a measurement of a test. For `make latency` it is the given one,
+// which holds on a quiet host. Otherwise it is so long that it holds on any host, and finds only
 // hangs.
 func Limit(quiet time.Duration) time.Duration {
 	const slack = 20

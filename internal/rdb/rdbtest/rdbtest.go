@@ -1,6 +1,6 @@
 // Package rdbtest gives tests a Redis of their own: the embedded engine, and a real redis-server
-// that it starts on a free loopback port with its own directory; or, in a second run of them, a
-// Redis Cluster: see [MainWithCluster]. Besides, it has what tests of several packages share.
+// that it starts on a free loopback port with its own directory; or, in a second run of the tests,
+// a Redis Cluster: see [MainWithCluster]. It also has helpers that tests of several packages share.
 package rdbtest
 
 import (
@@ -20,8 +20,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Raw are Redis' commands, and Do for those that the library does not have. It is not the library's
-// own type, which takes long to compile wherever it is used.
+// Raw has Redis's commands, and Do for commands that the library does not have. It is not the
+// library's own type, which takes long to compile wherever it is used.
 type Raw interface {
 	rdb.Commands
 	Do(ctx context.Context, args ...any) *redis.Cmd
@@ -34,7 +34,8 @@ type Server struct {
 	Raw Raw
 	// engine is the embedded one, if it is that.
 	engine *miniredis.Miniredis
-	// processes are one, those of a cluster's nodes, or none for the embedded engine.
+	// processes are the server's: one, one for each node of a cluster, or none for the embedded
+	// engine.
 	processes []*process
 	// isSpent is whether they may have been left in another state than they were in.
 	isSpent bool
@@ -55,9 +56,8 @@ func Each(t *testing.T, test func(t *testing.T, redis *Server)) {
 	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
 }
 
-// Fewer is how many of so many cases, random steps or repetitions a test takes: all, but with the
-// race detector a twentieth and at least one. It finds races as well in those: what each of them
-// does is the same.
+// Fewer returns how many cases, random steps or repetitions a test takes: all, but with the race
+// detector a twentieth and at least one. Those find races as well, because each does the same.
 func Fewer(all int) int {
 	if RaceDetector {
 		return max(1, all/20)
@@ -65,8 +65,8 @@ func Fewer(all int) int {
 	return all
 }
 
-// OneGoroutine skips a test with the race detector that does much, to measure it, in one goroutine:
-// there is nothing to detect.
+// OneGoroutine skips a measurement in one goroutine under the race detector: there is no race to
+// detect.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if RaceDetector {
@@ -96,8 +96,8 @@ func Embedded(t testing.TB) *Server {
 	return s
 }
 
-// OnCommand has a function be called as the embedded engine begins a command, with the command's
-// name in upper case.
+// OnCommand sets a function to be called as the embedded engine begins a command, with the
+// command's name in upper case.
 func (s *Server) OnCommand(begins func(name string, arguments ...string)) {
 	s.engine.Server().SetPreHook(func(_ *server.Peer, name string, arguments ...string) (isDone bool) {
 		begins(name, arguments...)
@@ -145,8 +145,8 @@ func (s *Server) IsEmbedded() bool { return len(s.processes) == 0 }
 // IsCluster reports whether it is a cluster.
 func (s *Server) IsCluster() bool { return rdb.IsClusterURL(s.URL) }
 
-// Reads is how often a real server has read what a connection has sent: once for each round trip of
-// little, and for this call.
+// Reads returns how often a real server has read from connections: once for each small round trip,
+// and for this call.
 func (s *Server) Reads(t testing.TB) int {
 	t.Helper()
 	_, rest, _ := strings.Cut(s.Raw.Info(t.Context(), "stats").Val(), "total_reads_processed:")
@@ -191,7 +191,7 @@ func (s *Server) signal(t testing.TB, signal syscall.Signal) {
 // Main runs a package's tests, and fails them if a goroutine is left.
 func Main(m *testing.M, ignore ...goleak.Option) { verify(m.Run, ignore) }
 
-// verify is [Main] with what runs the tests.
+// verify is [Main] with the function that runs the tests.
 func verify(run func() int, ignore []goleak.Option) {
 	// The Redis client's own: it asks every second for a server that was away, and then sees that
 	// it is closed.

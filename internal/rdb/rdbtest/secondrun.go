@@ -16,9 +16,9 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// MainWithCluster is [Main] for the tests of what a bus does wherever it is: it runs them a second
-// time. Then [Each], [Embedded] and [Real] give a test a Redis Cluster on which prepare has made a
-// bus, and nothing else differs. Those of one Redis alone call [OneRedisOnly].
+// MainWithCluster is [Main] for tests that hold for every kind of bus: it runs them a second time.
+// Then [Each], [Embedded] and [Real] give a test a Redis Cluster on which prepare has made a bus,
+// and nothing else differs. Tests of a single Redis call [OneRedisOnly].
 //
 // There is one run only where there is no redis-server, for benchmarks and fuzzing, and with the
 // race detector, see [Each].
@@ -46,7 +46,7 @@ func OneRedisOnly(t testing.TB, why string) {
 	}
 }
 
-// clusters are those of the second run.
+// clusters are the clusters of the second run.
 var clusters secondRun
 
 // secondRun lends clusters to tests, one after the other, since it takes seconds to start one.
@@ -60,7 +60,7 @@ type secondRun struct {
 
 func (r *secondRun) isSecondRun() bool { return r.prepare != nil }
 
-// lend returns a cluster with nothing but a new bus. Servers with arguments are for one test.
+// lend returns a cluster with a new bus only. Servers with arguments are for one test.
 func (r *secondRun) lend(t testing.TB, arguments ...string) *Server {
 	t.Helper()
 	isShared := len(arguments) == 0
@@ -126,8 +126,8 @@ func startMasters(t testing.TB, arguments ...string) *Server {
 	return server
 }
 
-// eachNode has each node of a cluster do what the library would send to any one. It is a hook: a
-// type of ours with all commands takes seconds to compile.
+// eachNode runs a command on every node where the library would choose one. It is a hook: a type of
+// ours with all commands takes seconds to compile.
 type eachNode struct{ cluster *redis.ClusterClient }
 
 // ProcessHook implements [redis.Hook].
@@ -149,7 +149,7 @@ func (e eachNode) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// gather has a list of what all nodes answer.
+// gather collects the replies of all nodes in one list.
 func (e eachNode) gather(ctx context.Context, cmd *redis.StringSliceCmd) error {
 	var mu sync.Mutex
 	return e.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
@@ -181,7 +181,7 @@ func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 // Context implements [testing.TB].
 func (*lasting) Context() context.Context { return context.Background() }
 
-// Failed implements [testing.TB]. Nothing can be logged any more when it is asked.
+// Failed implements [testing.TB]. It is called when logging is no longer possible.
 func (*lasting) Failed() bool { return false }
 
 // TempDir implements [testing.TB].

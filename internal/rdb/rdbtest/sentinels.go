@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// masterName is what the sentinels call the master.
+// masterName is the sentinels' name of the master.
 const masterName = "bus"
 
 // failoverConfig has a sentinel notice a dead master, and act, as fast as it can.
@@ -36,7 +36,7 @@ func WithSentinels(t testing.TB) *Server {
 	host, port, _ := net.SplitHostPort(address)
 	replicaAddress := FreeAddress(t)
 	replica := startServer(t, replicaAddress, "--replicaof", host+" "+port, syncAtOnce, "0")
-	requireFollows(t, replica) // or the sentinels, who ask every 10 s, find out late
+	requireFollows(t, replica) // or the sentinels, which ask every 10 s, find out late
 	var sentinels []string
 	for range 3 {
 		sentinel := FreeAddress(t)

@@ -20,11 +20,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// certificate is what servers show each other and to clients, which show it too. It is for
-// 127.0.0.1, and its own authority. If it is zero, nobody speaks TLS.
+// certificate is the certificate of servers, also towards each other, and of clients. It is for
+// 127.0.0.1, and its own authority. A zero certificate disables TLS.
 type certificate struct {
 	file, keyFile string
-	// config is that of clients.
+	// config is for clients.
 	config *tls.Config
 }
 
@@ -84,7 +84,7 @@ func (c certificate) arguments(port string) []string {
 	}
 }
 
-// scheme is that of URLs.
+// scheme returns the scheme of URLs.
 func (c certificate) scheme() string {
 	if c.config == nil {
 		return "redis"

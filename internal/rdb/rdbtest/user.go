@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Rights are those that the page on scaling has an operator give to the user of web and worker.
+// Rights are the rights that the page on scaling tells operators to give the user of web and
+// worker.
 const Rights = "~* &* +@read +@write +@scripting +@connection +@blocking +@transaction +@pubsub +info +wait +time +cluster|slots"
 
-// userArguments have a server know the user "bus", who has these rights and no others. It still
-// does when it is started again.
+// userArguments add a user "bus" to a server, with these rights and no others. They persist over a
+// restart.
 func userArguments() []string {
 	return append([]string{"--user", "bus", "on", ">secret"}, strings.Fields(Rights)...)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThePageGivesTheRights has tests use those that the page gives.
+// TestThePageGivesTheRights requires the rights of tests to be on the page.
 func TestThePageGivesTheRights(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/scaling.md")
 	require.NoError(t, err)
