@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// BenchmarkVerdict makes figures of samples of a bus with 1,000 subscribers, to each of which
-// something waits, and 500 topics, and judges them by a full history.
+// BenchmarkVerdict computes and judges the figures of a bus with 1,000 subscribers, all of them
+// with queued events, and 500 topics, with a full history.
 func BenchmarkVerdict(b *testing.B) {
 	now := Sample{At: judgedFrom}
 	for i := range 500 {

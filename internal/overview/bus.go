@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// What is wrong with the bus itself: Redis, its data, and processes.
+// Problems of the bus itself: Redis, its data, and processes.
 
 func redisUnavailable(j *judge, _ rule) []Problem {
 	return one(j.Redis != "", func() Problem {
@@ -35,7 +35,7 @@ var refusals = map[string]string{
 	"NOPERM":     "Its access rules do not let the bus.",
 }
 
-// losses say what a loss of data means, but for one of all that there was.
+// losses explain the kinds of data loss, except the loss of everything.
 var losses = map[bus.DataLossKind]string{
 	bus.DataOther: "What was stored before may be gone, acknowledged events among it. If this is not the Redis that it should be, " +
 		"have ROUTEMASTER_REDIS_URL lead to that.",
@@ -43,7 +43,7 @@ var losses = map[bus.DataLossKind]string{
 		"or a replica that lagged behind was promoted.",
 }
 
-// consequence says what a loss means. A partition that has lost all is held.
+// consequence explains a loss. A partition that has lost everything is held.
 func consequence(loss bus.DataLoss) string {
 	switch {
 	case losses[loss.Kind] != "":
@@ -167,9 +167,9 @@ func redisRefuses(j *judge, _ rule) []Problem {
 // settled is after how long all workers of a bus have told of themselves.
 const settled = Alive + 5*time.Second
 
-// noWorker is not found while Redis refuses writes: then no process can tell of itself. Nor is it
-// while the processes cannot be read. A worker that does not tell of itself, like those of the Ruby
-// original, is known by its deliveries.
+// noWorker finds nothing while Redis refuses writes, because then no process can send a heartbeat,
+// nor while the processes cannot be read. Workers without heartbeats, like the Ruby original's, are
+// recognized by their deliveries.
 func noWorker(j *judge, _ rule) []Problem {
 	isWorker := func(p Process) bool { return p.Kind == "worker" }
 	delivers := func(sub Subscriber) bool { return attempted(sub, Alive.Seconds()) }

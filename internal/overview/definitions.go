@@ -1,9 +1,9 @@
 package overview
 
-// Definition says what a figure is.
+// Definition defines a figure.
 type Definition struct{ Figure, Is string }
 
-// Definitions are those of all figures that people see, each in one or two sentences.
+// Definitions define all figures that people see, each in one or two sentences.
 var Definitions = []Definition{
 	{"in/s", "Events published in a second, over the last 10 s."},
 	{"out/s", "Events acknowledged by subscribers in a second, over the last 10 s. One event to 100 subscribers is 1 in and 100 out."},

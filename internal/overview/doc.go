@@ -1,6 +1,7 @@
-// Package overview says how a bus is: in figures, in the states of its subscribers and topics, and
-// in words, what is wrong. It is arithmetic over [Sample]s of the bus, and reads nothing itself.
+// Package overview describes the state of a bus: its figures, the states of its subscribers and
+// topics, and its problems in words. It is arithmetic over [Sample]s of the bus, and reads nothing
+// itself.
 //
 //	Sample --Sampler--> Figures --verdict.Judge--> states, problems
-//	Sample --History--> Track: what the figures have been
+//	Sample --History--> Track: past values of the figures
 package overview

@@ -31,7 +31,7 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 type Figures struct {
 	// When the sample was taken.
 	At time.Time `json:"at"`
-	// Why Redis could not be read; the other figures are then those of the last time it could.
+	// Why Redis could not be read; the other figures are then from the last time it could.
 	Redis string `json:"redis_error,omitempty"`
 	// Since when it could not, in ms since the Unix epoch.
 	RedisLostAt Time `json:"redis_lost_at,omitzero"`
@@ -62,7 +62,7 @@ type Figures struct {
 	Topics      []Topic      `json:"topics"`
 	// What is wrong, worst first.
 	Problems []Problem `json:"problems"`
-	// Parts that could not be read. Of them, the figures are those of the last time they could.
+	// Parts that could not be read. Their figures are from the last time they could.
 	Unread []Unread `json:"unread"`
 	// What could not be read, one sentence each.
 	Warnings []string `json:"warnings"`
@@ -86,7 +86,7 @@ type JobType struct {
 	Name string `json:"job_type"`
 	// Jobs that wait.
 	Queued int64 `json:"queued"`
-	// Those that are due, and held back by the limit or a pause.
+	// Jobs that are due, and held back by the limit or a pause.
 	Waiting     int64 `json:"waiting"`
 	InProgress  int64 `json:"in_progress"`
 	Concurrency int64 `json:"concurrency"`
@@ -158,7 +158,7 @@ type Subscriber struct {
 	// Change of the health in the last minute.
 	Trend        int      `json:"health_trend"`
 	SinceAttempt *float64 `json:"since_last_attempt_seconds"`
-	// What came of the last delivery, such as 503 or timeout, if none has succeeded since.
+	// Result of the last delivery, such as 503 or timeout, if none has succeeded since.
 	Failure string `json:"last_failure,omitempty"`
 	// How long an event may wait for others in a batch.
 	Timeout float64 `json:"timeout_seconds"`
@@ -169,13 +169,13 @@ type Subscriber struct {
 
 // The holds of a subscriber.
 const (
-	// Ready is nothing of what follows.
+	// Ready: none of the conditions below.
 	Ready = "ready"
 	// Paced is that its pace does not allow a delivery yet.
 	Paced = "paced"
 	// Throttled is that the bus waits because deliveries have failed.
 	Throttled = "throttled"
-	// Paused is that it gets nothing until it is resumed.
+	// Paused: it gets nothing until it is resumed.
 	Paused = "paused"
 	// Blocked is that a batch that has failed holds up those behind it, with strict_order.
 	Blocked = "blocked"
@@ -186,13 +186,13 @@ type State string
 
 // The states of a subscriber, the first that holds.
 const (
-	// Gone is that its last answer was 410, and it has acknowledged nothing since.
+	// Gone: its last response was 410, and it has acknowledged nothing since.
 	Gone State = "gone"
 	// PausedState is that it is paused.
 	PausedState State = "paused"
-	// Stalled is that something has waited for 15 min, and nothing was acknowledged in them.
+	// Stalled: events have waited for 15 min, and none was acknowledged in that time.
 	Stalled State = "stalled"
-	// Failing is that it is left alone until later, or nothing but failures in the last minute.
+	// Failing: it is throttled, or every delivery of the last minute failed.
 	Failing State = "failing"
 	// Behind is that its oldest event is older than 5 min, and that age grew over the last 10 min, by
 	// more than half a second a second.
@@ -200,19 +200,19 @@ const (
 	// Flaky is that 5 % or more of the deliveries of the last 5 min failed, not counting those before
 	// the first success.
 	Flaky State = "flaky"
-	// Idle is that nothing waits, and no delivery was attempted for 15 min.
+	// Idle: no events wait, and no delivery was attempted for 15 min.
 	Idle State = "idle"
-	// OK is nothing of these.
+	// OK: none of these.
 	OK State = "ok"
 )
 
 // The states of a topic, the first that holds, or [OK].
 const (
-	// Unclaimed is that nobody has published.
+	// Unclaimed: it has no publisher yet.
 	Unclaimed State = "unclaimed"
-	// Unheard is that events come, and nobody is subscribed.
+	// Unheard: it receives events, and has no subscriber.
 	Unheard State = "nobody listens"
-	// Quiet is that nothing came for 5 min, though it was more than 1 event/s over 6 h.
+	// Quiet: no event for 5 min, after more than 1 event/s over 6 h.
 	Quiet State = "quiet"
 )
 

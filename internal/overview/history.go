@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Subject is what a track is about: the bus if both are empty, else a subscriber or a topic.
+// Subject names the bus if both fields are empty, else a subscriber or a topic.
 type Subject struct{ Subscriber, Topic string }
 
 // Range is how far back a track goes.
@@ -29,8 +29,8 @@ var (
 // Ranges are all ranges, the shortest first.
 var Ranges = []Range{Fast, Slow, Day}
 
-// History has what the figures have been, in memory: a ring of slots for each [Range]. For 1,000
-// subscribers and 500 topics it takes less than 10 MB. It is safe for concurrent use.
+// History holds past figures in memory, in a ring of slots for each [Range]. For 1,000 subscribers
+// and 500 topics it takes less than 10 MB. It is safe for concurrent use.
 type History struct {
 	mu    sync.RWMutex
 	rings map[string]*ring
@@ -39,8 +39,7 @@ type History struct {
 // NewHistory makes an empty history.
 func NewHistory() *History { return &History{rings: map[string]*ring{}} }
 
-// Add adds a slot to the ring of a range, unless it is older than what is there, or of the same
-// step.
+// Add adds a slot to the ring of a range, unless the ring has a newer one, or one of the same step.
 func (h *History) Add(over Range, s Slot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,8 +94,8 @@ func (h *History) Track(of Subject, over Range) (Track, bool) {
 // Number counts the steps of a range from the Unix epoch on: it is that in which a time is.
 func (r Range) Number(at time.Time) int64 { return at.UnixMilli() / r.Step.Milliseconds() }
 
-// MaxGap is over how many steps a rate is computed. If slots between are missing, it is the mean of
-// all these steps, and what was counted in all of them is spread over them.
+// MaxGap is the maximum number of steps that a rate is computed over. If slots between are missing,
+// the rate is the mean of these steps, and their counts are spread over them.
 const MaxGap = 3
 
 // ring has the last slots of a range.
@@ -105,12 +104,11 @@ type ring struct {
 	// end is the number of the newest slot.
 	end   int64
 	lines map[Subject]*line
-	// coverage is that of the newest slot.
+	// coverage is the coverage of the newest slot.
 	coverage Coverage
 }
 
-// line is what a ring has of a subject: its figures, from first on, and what its last slot had of
-// them.
+// line holds the figures of a subject in a ring, from first on, and their totals in its last slot.
 type line struct {
 	first   Figure
 	columns []Column
@@ -134,7 +132,7 @@ func (r *ring) add(s Slot) {
 	}
 	r.end, r.coverage = number, s.coverage()
 	bus, end := s.numbers(), Took
-	if r.over == Fast { // nobody looks at times of longer ranges, and they would take memory
+	if r.over == Fast { // times of longer ranges are not shown, and would take memory
 		end = Waited + 1
 	}
 	r.put(Subject{}, s.At, Out, bus[:])
@@ -185,8 +183,8 @@ func (r *ring) put(of Subject, at time.Time, first Figure, now []float64) {
 	l.number, l.at = r.end, at
 }
 
-// values are those of a figure at so many steps until the last one. Steps that the ring has
-// meanwhile forgotten are not known.
+// values returns the values of a figure at the given number of steps, up to the last one. Steps
+// that the ring no longer has are unknown.
 func (r *ring) values(of Subject, f Figure, last int64, steps int) []float32 {
 	l, first := r.lines[of], last-int64(steps)+1
 	values := make([]float32, steps)

@@ -180,8 +180,8 @@ func TestTheMostInterestingIsKeptFirst(t *testing.T) {
 	assert.Equal(t, Coverage{2, 4, 1, 2}, slot.coverage())
 }
 
-// TestAHistoryIsSmall fills the rings of 1,000 subscribers and 500 topics, all figures of which
-// change all the time.
+// TestAHistoryIsSmall fills the rings of 1,000 subscribers and 500 topics, whose figures all change
+// at every step.
 func TestAHistoryIsSmall(t *testing.T) {
 	slot := Slot{}
 	for i := range 1000 {
@@ -232,7 +232,7 @@ func TestTheBusCountsByItself(t *testing.T) {
 	}
 }
 
-// TestASubscriberThatWasLeftOut comes back with what it was sent meanwhile.
+// TestASubscriberThatWasLeftOut expects its events of the meantime when it returns.
 func TestASubscriberThatWasLeftOut(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps       []int

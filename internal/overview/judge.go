@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// judge has what problems are found in.
+// judge is the input of all rules.
 type judge struct {
 	*Figures
 	sample Sample
@@ -35,7 +35,7 @@ func Judge(f *Figures, s Sample, tracks Tracks) {
 		found := r.find(j, r)
 		for i := range found {
 			found[i].Rule, found[i].Severity = r.Name, r.Severity
-			if r.Severity == Warning { // who loses events may have another problem
+			if r.Severity == Warning { // a subscriber that loses events may have another problem
 				j.shown[found[i].Subscriber] = true
 			}
 		}
@@ -43,8 +43,8 @@ func Judge(f *Figures, s Sample, tracks Tracks) {
 	}
 }
 
-// subscribers makes a problem of each subscriber of which something is true, unless another was
-// found before, and unless no worker runs, which explains it. Those with most events come first.
+// subscribers makes a problem of each subscriber that matches, unless an earlier rule matched it,
+// or no worker runs, which explains it. Subscribers with most events come first.
 func (j *judge) subscribers(is func(Subscriber) bool, say func(Subscriber) Problem) (found []Problem) {
 	if j.idle {
 		return nil

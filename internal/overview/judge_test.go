@@ -37,8 +37,7 @@ func lastProblem(samples ...Sample) (f Figures) {
 	return f
 }
 
-// point has the figures of a step, of which all others are 0; nil is a step of which nothing is
-// known.
+// point holds the figures of a step; figures left out are 0, and a nil point is an unknown step.
 type point map[Figure]float32
 
 var gap point
@@ -49,7 +48,7 @@ type part struct {
 	point point
 }
 
-// past are made-up tracks, which end at the start of the test. What they do not have are gaps.
+// past is a set of made-up tracks, which end at the start of the test. Missing values are gaps.
 type past map[Subject]map[string][]part
 
 func (p past) tracks(of Subject, over Range) (Track, bool) {
@@ -268,8 +267,8 @@ func TestProblemsOfTheBus(t *testing.T) {
 	}
 }
 
-// TestAHistoryThatHasEnded has a history that no worker has written for 10 min: what happened at
-// its end was not in the last minutes.
+// TestAHistoryThatHasEnded has a history that no worker has written for 10 min: the problems at its
+// end were not in the last minutes.
 func TestAHistoryThatHasEnded(t *testing.T) {
 	s := Sample{At: afterStart(600), Processes: []Process{{Kind: "web", SeenAt: Time{Time: afterStart(600)}}}}
 	p := sole(t, fast(Subject{}, minutes(15, point{Dropped: 5, Unreadable: 5})), s)

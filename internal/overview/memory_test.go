@@ -26,7 +26,8 @@ func TestATrackEndsWhenItWasAskedFor(t *testing.T) {
 	assert.Len(t, track.Values(Out), Fast.Points)
 }
 
-// TestFiguresAreOfTheLastMinute compares a sampler with one that has seen nothing else.
+// TestFiguresAreOfTheLastMinute compares a sampler with one that has only the last minute's
+// samples.
 func TestFiguresAreOfTheLastMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := func(label string) []string {

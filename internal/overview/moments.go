@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Thing is what numbers are of.
+// Thing identifies what numbers belong to.
 type Thing struct{ Kind, Name string }
 
 // Moments are a few moments in order, oldest first, with some numbers of things at each. The zero
@@ -32,9 +32,9 @@ type Trace struct {
 // unknownNumber stands for a number that is not known.
 const unknownNumber = math.MinInt64
 
-// Begin adds a moment at which nothing is known yet. It forgets those that are not before it,
-// because clocks may be set back, and those longer ago than kept. Partial is whether the moment
-// lacks some things that there were.
+// Begin adds a moment without numbers. It drops moments that are not before it, because clocks may
+// be set back, and moments older than kept. Partial marks a moment at which some things are
+// missing.
 func (m *Moments) Begin(at time.Time, kept time.Duration, partial bool) {
 	before := slices.DeleteFunc(slices.Clone(m.all), func(one moment) bool { return !one.at.Before(at) })
 	from := slices.IndexFunc(before, func(one moment) bool { return at.Sub(one.at) <= kept })
@@ -45,8 +45,8 @@ func (m *Moments) Begin(at time.Time, kept time.Duration, partial bool) {
 	maps.DeleteFunc(m.traces, func(_ Thing, t *Trace) bool { return !t.begin(from, len(before)) })
 }
 
-// begin keeps the rows of some moments, and adds one of which nothing is known yet. It is false if
-// nothing is known at the others either.
+// begin keeps the rows of some moments, and adds an empty one. It returns false if no number is
+// known at the others either.
 func (t *Trace) begin(from, to int) bool {
 	kept := t.numbers[from*t.width : to*t.width]
 	known := slices.ContainsFunc(kept, func(n int64) bool { return n != unknownNumber })
@@ -117,7 +117,7 @@ func (t *Trace) First(from, column int) (n int64, known bool) {
 	return n, known
 }
 
-// Least returns the least number from a moment on. What is not known counts as 0.
+// Least returns the least number from a moment on. Unknown numbers count as 0.
 func (t *Trace) Least(from, column int) int64 {
 	least := t.Now(column)
 	for i := from; i < len(t.of.all); i++ {

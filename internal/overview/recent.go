@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// What a sampler keeps of a topic,
+// Columns of a topic,
 const topicEvents = 0
 
 // of a subscriber,
@@ -32,14 +32,14 @@ const (
 	unpublished // no count
 )
 
-// recent is what figures need of the samples of the last minute.
+// recent holds the data of the last minute's samples that figures need.
 type recent struct {
 	Moments
 	// rates and lately are the first moments in the windows of rates, and of the last minute.
 	rates, lately int
 }
 
-// What the numbers of a sampler are of.
+// Things of a sampler.
 func topic(name string) Thing      { return Thing{Kind: "topic", Name: name} }
 func subscriber(name string) Thing { return Thing{Kind: "subscriber", Name: name} }
 func jobType(name string) Thing    { return Thing{Kind: "job type", Name: name} }
@@ -76,7 +76,7 @@ func (r *recent) trend(sub *Trace) int {
 // agingSlope is how fast an age grows at least, in s/s, that is said to grow.
 const agingSlope = 0.5
 
-// heldFor is for how long figures of services have to be known to say that they have held.
+// heldFor is how long figures of services must be known before they count as lasting.
 const heldFor = 30 * time.Second
 
 // least returns the least that a number was in the last minute, 0 if that is not known for long.
@@ -87,7 +87,7 @@ func (r *recent) least(of *Trace, number int) int64 {
 	return of.Least(r.lately, number)
 }
 
-// ages reports whether a time stood nearly still in the last minute: what came then grows old.
+// ages reports whether a time stood nearly still in the last minute, so that its age grows.
 func (r *recent) ages(of *Trace, number int) bool {
 	was, _ := of.At(r.lately, number)
 	took, moved := r.Took(r.lately), time.Duration(of.Now(number)-was)*time.Millisecond

@@ -8,8 +8,9 @@ import (
 type rule struct {
 	Name     string
 	Severity Severity
-	// Above is what a number has to exceed. Over is how long something has to hold, or in which time
-	// it is counted. They are those of the alert in examples/alerts.yaml, if it names one.
+	// Above is the threshold that a number has to exceed. Over is how long a condition has to hold,
+	// or the window of a count. Both equal those of the alert in examples/alerts.yaml, if Alert
+	// names one.
 	Above float64
 	Over  time.Duration
 	Alert string
@@ -17,20 +18,20 @@ type rule struct {
 	find func(j *judge, r rule) []Problem
 }
 
-// What else decides.
+// Other thresholds.
 const (
-	// stalledOver is how long a stalled subscriber has acknowledged nothing.
+	// stalledOver is how long a stalled subscriber has not acknowledged any event.
 	stalledOver = 15 * time.Minute
-	// tookOver is the end of that, which tells of most subscribers that they are not stalled.
+	// tookOver is the end of stalledOver. It suffices to see that most subscribers are not stalled.
 	tookOver = 2 * time.Minute
 	// behindAbove is the age of the oldest event in seconds, and behindSlope how fast it grows in s/s,
 	// over behindOver.
 	behindAbove, behindSlope, behindOver = 300, 0.5, 10 * time.Minute
 	// flakyShare is of the deliveries in flakyOver.
 	flakyShare, flakyOver = 0.05, 5 * time.Minute
-	// idleOver is for how long an idle subscriber was sent nothing.
+	// idleOver is how long an idle subscriber has had no delivery attempt.
 	idleOver = 15 * time.Minute
-	// A quiet topic got nothing for quietOver, and usually more than quietAbove events/s.
+	// A quiet topic got no event for quietOver, and usually more than quietAbove events/s.
 	quietAbove, quietOver = 1, 5 * time.Minute
 )
 

@@ -7,15 +7,16 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Sample is what was read of a bus at one moment, by the clock of Redis. Counts that have "ever" in
-// their comment only grow, unless they begin anew; who compares two samples takes a smaller one for
-// unknown.
+// Sample is the state of a bus at one moment, by the clock of Redis. Counts with "ever" in their
+// comment only grow, unless they are reset; a caller that compares two samples treats a smaller
+// count as unknown.
 type Sample struct {
 	At time.Time
 	// Redis is why it could not be read, in words; empty if it could. Then all but At is missing.
 	Redis string
-	// Held are the numbers of the partitions that are held, have come back without their keys or are
-	// on their way to another node, so scripts are refused there; Away are those that do not answer.
+	// Held are the numbers of the partitions that are held, have come back without their keys or
+	// are on their way to another node, so scripts are refused there; Away are the partitions that
+	// do not answer.
 	Held, Away []int
 	// Refuses is the code with which Redis refuses to write, such as OOM or READONLY, or to run
 	// scripts; empty if it does, or if that is not known.
@@ -24,7 +25,7 @@ type Sample struct {
 	RefusesScripts bool
 	// Lost is that Redis has lost data, until an operator acknowledges it: one for each partition.
 	Lost []bus.DataLoss
-	// Risks say what would be lost if Redis crashed or was full, in sentences.
+	// Risks are sentences that say which data a crash or a full Redis would lose.
 	Risks []string
 	// Running is for how long the process that took the sample has run.
 	Running time.Duration
@@ -42,14 +43,14 @@ type Sample struct {
 	Clients []Client
 	// Memory is nil where Redis does not report it.
 	Memory *Memory
-	// Ever is what the whole bus has counted, also of topics and subscribers that are gone.
+	// Ever holds the counts of the whole bus, including topics and subscribers that are gone.
 	Ever Ever
-	// Unreadable is the number of events that ever could not be read in Redis, Scrubbed that of the
-	// threads that ever were taken for dead.
+	// Unreadable is the number of events that ever could not be read in Redis, Scrubbed the number
+	// of threads that ever were taken for dead.
 	Unreadable, Scrubbed int64
 	// Damaged are the keys that are not of their type. They show clients by name.
 	Damaged []string
-	// Metrics are what only metrics show.
+	// Metrics are read for metrics only.
 	Metrics
 	// Unread are the parts that could not be read, which are missing.
 	Unread []Unread
@@ -65,10 +66,10 @@ type Metrics struct {
 	RunningReplays int64
 	// Histories are the histories of topics, ordered by topic.
 	Histories []HistoryState
-	// Accounts are what clients keep on each node.
+	// Accounts are the clients' accounts on each node.
 	Accounts []Account
-	// Partitions are those of a bus that has several, by number, and Nodes the Redis servers that
-	// have them.
+	// Partitions are the partitions of a bus that has several, by number, and Nodes the Redis
+	// servers that have them.
 	Partitions []Partition
 	Nodes      []Node
 }
@@ -122,18 +123,18 @@ type Unread struct {
 const (
 	PartMemory = "memory"
 	PartQueues = "queues"
-	// PartSubscribers is who is subscribed, what waits for them, and how their deliveries go.
+	// PartSubscribers has the subscribers, their queued events, and the state of their deliveries.
 	PartSubscribers = "subscribers"
 	PartOldest      = "oldest events"
 	PartTopics      = "topics"
-	// PartSubscriptions is the topics of subscribers, what came of their last deliveries, and whether
-	// a batch holds them up.
+	// PartSubscriptions has the topics of subscribers, the results of their last deliveries, and
+	// whether a batch blocks them.
 	PartSubscriptions = "subscriptions"
 	PartCounters      = "counters"
 	PartJobTypes      = "job types"
 	PartMachines      = "state machines"
 	PartProcesses     = "processes"
-	// PartAccounts is what clients keep and have queued, in bytes.
+	// PartAccounts has the bytes that clients keep and have queued.
 	PartAccounts = "accounts"
 	PartHistory  = "history"
 	// PartReplays, PartHistories, PartLanes and PartRelays are read for metrics only.
@@ -151,7 +152,7 @@ func (s Sample) Lacks(part string) bool {
 // TopicState is a topic of a [Sample].
 type TopicState struct {
 	Name string
-	// Publisher is the public name of a client, empty while nobody has published.
+	// Publisher is the public name of a client, empty before the first publish.
 	Publisher string
 	// Events is the number of events ever published.
 	Events int64
@@ -165,22 +166,22 @@ type SubscriberState struct {
 	Topics []string
 	// Timeout is how long the subscriber lets a batch wait for more events.
 	Timeout time.Duration
-	// Sent is the number of events ever acknowledged; Queued that of events and Batches that of
-	// batches that wait; Dead that of the events in dead letters.
+	// Sent is the number of events ever acknowledged; Queued and Batches are the numbers of waiting
+	// events and batches; Dead is the number of events in dead letters.
 	Sent, Queued, Batches, Dead int64
 	// Health is from 0 to 100.
 	Health int
 	// OldestAt is when the oldest queued event was received, AttemptedAt when the last delivery was
 	// attempted. Both are zero if not known.
 	OldestAt, AttemptedAt time.Time
-	// Paused, Throttled and Paced are until when nothing is delivered: it is paused, its deliveries
-	// have failed, or it is held to its pace. They may be zero, or in the past.
+	// Paused, Throttled and Paced are the times until which the subscriber is paused, throttled
+	// after failures, or held to its pace. They may be zero, or in the past.
 	Paused, Throttled, Paced time.Time
 	// Blocked is whether a failed batch holds up those behind it, with strict_order.
 	Blocked bool
-	// Failure is what came of the last delivery, such as "503" or "timeout", if none has succeeded
-	// since and the client has not subscribed anew; else empty, also if it is not known. Test events
-	// do not count.
+	// Failure is the result of the last delivery, such as "503" or "timeout", if none has succeeded
+	// since and the client has not subscribed anew; else empty, also if it is not known. Test
+	// events do not count.
 	Failure string
 	Counts  Counts
 	// Times are read for the history only.
@@ -219,9 +220,9 @@ type Times struct{ Took, Waited int64 }
 // JobTypeState is a job type of a [Sample].
 type JobTypeState struct {
 	Name string
-	// Queued is the number of jobs that wait, Waiting that of those of them that are due and held
-	// back by the limit or a pause, InProgress that of those that their service has, and Concurrency
-	// how many it may have.
+	// Queued is the number of waiting jobs, Waiting the number of these that are due and held back
+	// by the limit or a pause, InProgress the number of jobs at their service, and Concurrency the
+	// limit of InProgress.
 	Queued, Waiting, InProgress, Concurrency int64
 	// OldestAt is when the oldest job was enqueued that is due and not in progress; zero if there is
 	// none.
@@ -234,13 +235,14 @@ type JobTypeState struct {
 // MachineState is a state machine of a [Sample].
 type MachineState struct {
 	Name string
-	// Labels is the number of labels, Errored that of those whose action is not tried again, and
-	// Unpublished that of the moves that are still to be published.
+	// Labels is the number of labels, Errored the number of labels whose action is not retried, and
+	// Unpublished the number of moves still to be published.
 	Labels, Errored, Unpublished int64
-	// Moved is the number of moves that workers ever made, Failed that of their webhooks and
+	// Moved is the number of moves that workers ever made, Failed the number of webhooks and
 	// evaluations that ever failed.
 	Moved, Failed int64
-	// States are where the labels are, and Steps what workers ever did for them, by outcome.
+	// States are the numbers of labels by state, and Steps the numbers of workers' steps ever, by
+	// outcome.
 	States []LabelState
 	Steps  map[string]int64
 }
@@ -260,19 +262,19 @@ type Queue struct {
 	Scheduled int64 `json:"scheduled"`
 }
 
-// MaxClients is how many clients are shown with what they have in Redis.
+// MaxClients is the maximum number of clients that are shown with their memory.
 const MaxClients = 20
 
 // Client says how many bytes of Redis a client takes, about.
 type Client struct {
 	Name string `json:"client"`
-	// About what its jobs, job types and labels take: its account.
+	// About how much its jobs, job types and labels take: its account.
 	Kept int64 `json:"kept_bytes"`
-	// What these may take; left out if it is any number.
+	// The limit of its account; left out if it has none.
 	Limit *int64 `json:"limit_bytes,omitempty"`
-	// How much of that they take, on the Redis where that is most: 1 is full. Left out if it is 0.
+	// Share of the limit that is taken, on the Redis where it is most: 1 is full. Left out if it is 0.
 	Share float64 `json:"limit_share,omitempty"`
-	// About what waits to be delivered to it takes.
+	// About how much the events queued for it take.
 	Queued int64 `json:"queued_bytes"`
 }
 

@@ -7,9 +7,9 @@ import (
 	"routemaster/internal/bus"
 )
 
-// How far figures look back. Samples of a bus that somebody watches are 2 to 3.5 s apart.
+// Windows of figures. While a bus is watched, its samples are 2 to 3.5 s apart.
 const (
-	// rateWindow is for rates: 10 s, and what a sample may be late.
+	// rateWindow is for rates: 10 s, and how late a sample may be.
 	rateWindow = 11 * time.Second
 	// Lately is for the trend of the health, failures and drops. Two samples in a row say little: a
 	// failing subscriber is tried rarely, and workers flush their counters every few seconds.
@@ -27,10 +27,10 @@ type Sampler struct {
 	readAt map[string]time.Time
 }
 
-// Add adds a sample, and returns the figures, without states and problems, which the caller may
-// set. Samples that are not earlier are forgotten, because clocks may be set back. If Redis could
-// not be read, the figures are those of the last time it could, and At is zero if it never could;
-// likewise those of a part that could not be read.
+// Add adds a sample, and returns the figures without states and problems, which the caller may set.
+// It drops samples that are not earlier than this one, because clocks may be set back. If Redis or
+// a part could not be read, their figures are from the last time they could. At is zero if Redis
+// never could.
 func (s *Sampler) Add(now Sample) Figures {
 	if s.last.Topics == nil { // nothing was ever read
 		s.last = newFigures()
@@ -77,7 +77,7 @@ func (s *Sampler) Seed(slot Slot) {
 	s.recent.add(slot.sample(), !slot.coverage().Whole())
 }
 
-// newFigures makes figures without figures. Nothing is null in their JSON that has a list there.
+// newFigures makes empty figures. Lists are encoded as `[]`, never null.
 func newFigures() Figures {
 	return Figures{
 		Queues: []Queue{}, JobTypes: []JobType{}, Machines: []Machine{}, Processes: []Process{}, Clients: []Client{},
@@ -93,7 +93,7 @@ func (s *Sampler) lost(now Sample) {
 	s.last.Redis = now.Redis
 }
 
-// clone copies what [Judge] changes.
+// clone copies the parts that [Judge] changes.
 func (f Figures) clone() Figures {
 	f.Subscribers, f.Topics = slices.Clone(f.Subscribers), slices.Clone(f.Topics)
 	f.Problems = slices.Clone(f.Problems)
@@ -195,9 +195,9 @@ func (s *Sampler) machine(m MachineState) Machine {
 	}
 }
 
-// sumUp computes the figures of the whole bus. They are not known where no rate is, where rates are
-// over a time of which only some are known, or where their counters could not be read; a rate of
-// one among others that is not known counts as 0.
+// sumUp computes the figures of the whole bus. They are unknown if no rate is known, if only part
+// of the rates' window is, or if the bus's counters could not be read. A single unknown rate counts
+// as 0.
 func (f *Figures) sumUp(gaps, uncounted bool) {
 	if f.Seconds > 0 && !gaps {
 		f.Published = sum(f.Topics, func(t Topic) *float64 { return t.Rate })
@@ -214,7 +214,7 @@ func (f *Figures) sumUp(gaps, uncounted bool) {
 	}
 }
 
-// sum adds up what is known of a figure, nil if there are some, and it is known of none.
+// sum adds up the known values of a figure. It returns nil if there are values, and none is known.
 func sum[T any, N int64 | float64](all []T, figure func(T) *N) *N {
 	total, known := new(N), len(all) == 0
 	for _, one := range all {

@@ -6,9 +6,9 @@ import (
 	"routemaster/internal/bus"
 )
 
-// What is wrong with job types and state machines.
+// Problems of job types and state machines.
 
-// ofTypes makes a problem of each job type of which something is true.
+// ofTypes makes a problem of each job type that matches.
 func (j *judge) ofTypes(is func(JobType) bool, say func(JobType) Problem) (found []Problem) {
 	for _, t := range j.JobTypes {
 		if is(t) {
@@ -75,7 +75,7 @@ func jobsExpired(j *judge, r rule) []Problem {
 	return j.ended(r, func(t JobType) *float64 { return t.Expired }, "have expired", "Their turn did not come in time.")
 }
 
-// ofMachines makes a problem of each machine of which something is true.
+// ofMachines makes a problem of each machine that matches.
 func (j *judge) ofMachines(is func(Machine) bool, say func(Machine) Problem) (found []Problem) {
 	for _, m := range j.Machines {
 		if is(m) {
@@ -100,7 +100,7 @@ func labelsErrored(j *judge, r rule) []Problem {
 	})
 }
 
-// movesUnpublished shows what was not published for the whole of the last minute.
+// movesUnpublished reports moves that stayed unpublished for the whole last minute.
 func movesUnpublished(j *judge, r rule) []Problem {
 	is := func(m Machine) bool { return float64(m.Held) > r.Above }
 	return j.ofMachines(is, func(m Machine) Problem {

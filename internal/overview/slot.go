@@ -9,36 +9,35 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Slot is what the history keeps of a [Sample]: what only grows, and what is measured.
+// Slot is the part of a [Sample] that the history keeps: counters and measurements.
 type Slot struct {
 	At time.Time
-	// Bus has what the bus has counted. What is queued is the sum of all subscribers, also of those
-	// that are left out: the health is that of the worst, the age that of the oldest event.
+	// Bus has the counts of the bus. Its queue is the sum of all subscribers, including the ones
+	// left out: the health is the worst, the age that of the oldest event.
 	Bus Totals
-	// Events is the number ever published. Unreadable and Scrubbed are those of the sample.
+	// Events is the number ever published. Unreadable and Scrubbed are as in the sample.
 	Events, Unreadable, Scrubbed int64
-	// Used is Redis' memory in bytes, Waiting the number of instant jobs of main, Dead that of events
-	// in dead letters. Busy of the Threads of the workers deliver.
+	// Used is Redis' memory in bytes, Waiting the number of instant jobs of main, Dead the number
+	// of events in dead letters. Busy of the Threads of the workers deliver.
 	Used, Waiting, Dead, Busy, Threads int64
-	// Subscribers and Topics are those that a slot has room for, the most interesting first, of
+	// Subscribers and Topics are as many as fit into a slot, the most interesting first, of
 	// AllSubscribers and AllTopics.
 	Subscribers               []NamedTotals
 	Topics                    []TopicEvents
 	AllSubscribers, AllTopics int64
-	// JobTypes and Machines are for the figures of the last minute, as far as there is room, those
-	// with most failures first. They have what [Sampler.Seed] needs.
+	// JobTypes and Machines are for the figures of the last minute, as far as there is room, with
+	// most failures first. They have the fields that [Sampler.Seed] needs.
 	JobTypes []JobTypeState
 	Machines []MachineState
 }
 
-// RecordedParts are the parts of a [Sample] without which it makes no slot: 0 for what is not known
-// would be a false point.
+// RecordedParts are the parts that a [Sample] needs to make a slot: a 0 for an unknown value would
+// be a false point.
 var RecordedParts = []string{PartMemory, PartQueues, PartSubscribers, PartTopics, PartCounters}
 
-// Totals are what a [Slot] has of a subscriber: numbers of events ever acknowledged, deliveries and
-// events by what became of them, the times of deliveries, what is queued, the age of the oldest
-// queued event, negative if it is not known, and the health from 0 to 100. Times are not added up
-// for the bus.
+// Totals are a subscriber's numbers in a [Slot]: events ever acknowledged, deliveries and events by
+// result, the times of deliveries, the queue, the age of the oldest queued event, negative if
+// unknown, and the health from 0 to 100. Times are not added up for the bus.
 type Totals struct {
 	Sent int64
 	Counts
@@ -60,9 +59,8 @@ type TopicEvents struct {
 	Events int64
 }
 
-// SlotOf returns what the history keeps of a sample. The subscribers for which something waits, or
-// whose last delivery failed, come first, then those that were tried last; the topics by how much
-// was published.
+// SlotOf returns the slot of a sample. Subscribers with queued events or a failed last delivery
+// come first, then the most recently tried; topics are ordered by number of events.
 func SlotOf(s Sample) Slot {
 	slot := Slot{
 		At: s.At, Bus: Totals{Sent: s.Ever.Acknowledged, Counts: s.Ever.Counts, Oldest: unknownAge, Health: 100},
@@ -128,7 +126,7 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// addQueue adds what is queued for a subscriber, and its health.
+// addQueue adds a subscriber's queue and health.
 func (t *Totals) addQueue(one Totals) {
 	t.Queued += one.Queued
 	if one.Queued > 0 {
@@ -137,7 +135,7 @@ func (t *Totals) addQueue(one Totals) {
 	t.Health = min(t.Health, one.Health)
 }
 
-// Shorten leaves out all but a share of what has a name, from 0 to 1.
+// Shorten keeps only a share, from 0 to 1, of each list.
 func (s *Slot) Shorten(share float64) {
 	s.Subscribers, s.Topics = firstOf(s.Subscribers, share), firstOf(s.Topics, share)
 	s.JobTypes, s.Machines = firstOf(s.JobTypes, share), firstOf(s.Machines, share)
@@ -154,7 +152,7 @@ func (s Slot) coverage() Coverage {
 	return Coverage{int64(len(s.Subscribers)), s.AllSubscribers, int64(len(s.Topics)), s.AllTopics}
 }
 
-// sample returns what can be said of the bus by a slot alone.
+// sample returns a sample with the data of the slot.
 func (s Slot) sample() Sample {
 	sample := Sample{At: s.At, JobTypes: s.JobTypes, Machines: s.Machines}
 	for _, sub := range s.Subscribers {
@@ -168,7 +166,7 @@ func (s Slot) sample() Sample {
 	return sample
 }
 
-// numbers are what the history has of a subscriber, by [Figure] from [Out] on.
+// numbers returns a subscriber's values in the history, by [Figure] from [Out] on.
 func (t Totals) numbers() [Waited + 1]float64 {
 	oldest := t.Oldest.Seconds()
 	if oldest < 0 {
@@ -181,7 +179,7 @@ func (t Totals) numbers() [Waited + 1]float64 {
 	}
 }
 
-// numbers are what the history has of the bus, by [Figure].
+// numbers returns the bus's values in the history, by [Figure].
 func (s Slot) numbers() (n [figures]float64) {
 	of := s.Bus.numbers()
 	copy(n[:], of[:Took])

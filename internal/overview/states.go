@@ -35,9 +35,9 @@ func older(sub Subscriber, seconds float64) bool {
 	return sub.OldestAge != nil && *sub.OldestAge > seconds && *sub.OldestAge > sub.Timeout
 }
 
-// isStalled reports whether something has waited for 15 min, and nothing was acknowledged in them.
-// Where the history does not go back that far, the oldest event says so, unless the last attempt,
-// which was not long ago, succeeded.
+// isStalled reports whether events have waited for 15 min, and none was acknowledged in that time.
+// Where the history does not go back that far, the age of the oldest event decides, unless the last
+// attempt, which was not long ago, succeeded.
 func (j *judge) isStalled(sub Subscriber) bool {
 	if sub.Queued == 0 || delivers(sub) || sub.OldestAge != nil && *sub.OldestAge <= sub.Timeout {
 		return false

@@ -7,9 +7,9 @@ import (
 	"routemaster/internal/bus"
 )
 
-// What is wrong with a subscriber.
+// Problems of a subscriber.
 
-// drains says what follows when a subscriber answers again.
+// drains says that the queue drains when a subscriber responds again.
 const drains = "When it answers, all that waits follows at once."
 
 func gone(j *judge, _ rule) []Problem {
@@ -23,7 +23,7 @@ func gone(j *judge, _ rule) []Problem {
 	})
 }
 
-// nothingSince returns since when a subscriber has acknowledged nothing, though events waited.
+// nothingSince returns since when a subscriber has acknowledged no event, though events waited.
 func (j *judge) nothingSince(sub Subscriber) Time {
 	return j.since(Subject{Subscriber: sub.Name}, 0, takesNothing)
 }

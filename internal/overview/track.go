@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Figure is one of those that a [Track] has.
+// Figure is one of the figures of a [Track].
 type Figure int
 
 // The figures of tracks. Those up to Health are of subscribers and the bus, Took and Waited of
@@ -36,7 +36,7 @@ const (
 	// to 1, not known if there is no thread.
 	Used
 	Busy
-	// Waiting is the number of instant jobs of main, Dead that of events in dead letters.
+	// Waiting is the number of instant jobs of main, Dead the number of events in dead letters.
 	Waiting
 	Dead
 
@@ -51,8 +51,7 @@ func (f Figure) isRate() bool { return f == Out || f == In }
 
 var nan = float32(math.NaN())
 
-// Track is what the history has of a subject: values at so many Steps, the last of which ends at
-// End.
+// Track is the history of a subject: values at so many Steps, the last of which ends at End.
 type Track struct {
 	End   time.Time
 	Step  time.Duration
@@ -61,8 +60,7 @@ type Track struct {
 	last func(f Figure, steps int) []float32
 }
 
-// Tracks finds what the figures of a subject have been. It is false if the history has nothing of
-// it.
+// Tracks returns the track of a subject, and false if the history does not have it.
 type Tracks func(of Subject, over Range) (Track, bool)
 
 // TrackOf makes a track of the values of its figures, oldest first: as many of each as there are
@@ -76,8 +74,8 @@ func TrackOf(end time.Time, over Range, values map[Figure][]float32) Track {
 	}}
 }
 
-// Values returns a figure at all steps, oldest first, NaN where it is not known. They are the
-// caller's own. As the history goes on, what it forgets is no longer known.
+// Values returns a figure at all steps, oldest first, NaN where unknown. The caller owns the slice.
+// Steps that the history drops become unknown.
 func (t Track) Values(f Figure) []float32 { return t.Last(f, t.Steps) }
 
 // Last returns a figure at the last steps: so many, or all that there are.

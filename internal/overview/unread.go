@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// keep shows of the parts that could not be read what was read of them last.
+// keep fills the parts that could not be read from their last values.
 func (s *Sampler) keep(f *Figures, now Sample) {
 	if s.readAt == nil {
 		s.readAt = map[string]time.Time{}
@@ -25,8 +25,8 @@ func (s *Sampler) keep(f *Figures, now Sample) {
 	}
 }
 
-// kept copies the figures of a part. Those of counters are not known instead: they are of the last
-// minute.
+// kept copies the figures of a part. Figures of counters become unknown instead: they cover the
+// last minute.
 var kept = map[string]func(f *Figures, last Figures){
 	PartMemory: func(f *Figures, last Figures) { f.Memory = last.Memory },
 	PartQueues: func(f *Figures, last Figures) { f.Queues, f.Due = last.Queues, last.Due },
@@ -34,7 +34,7 @@ var kept = map[string]func(f *Figures, last Figures){
 		f.Subscribers = slices.Clone(last.Subscribers)
 		f.Queued, f.OldestAge, f.Delivered, f.Dropped = last.Queued, last.OldestAge, last.Delivered, last.Dropped
 		f.keepFollowers(last)
-		f.Clients = last.Clients // what they have queued is not known
+		f.Clients = last.Clients // their queued bytes are unknown
 	},
 	PartOldest: func(f *Figures, last Figures) {
 		f.OldestAge = last.OldestAge

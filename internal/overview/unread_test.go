@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatCouldNotBeReadIsOfTheLastTime has samples of which some lack a part.
+// TestWhatCouldNotBeReadIsOfTheLastTime takes samples that lack a part.
 func TestWhatCouldNotBeReadIsOfTheLastTime(t *testing.T) {
 	value := func(n *float64) any {
 		if n == nil {
@@ -58,7 +58,7 @@ func TestWhatCouldNotBeReadIsOfTheLastTime(t *testing.T) {
 	}
 }
 
-// TestEachPartIsKept has a bus of which first all is read, then nothing but the time.
+// TestEachPartIsKept reads everything first, then only the time.
 func TestEachPartIsKept(t *testing.T) {
 	full := at(0).topic("widgets", 5).subscriber(SubscriberState{
 		Name: "shop", Topics: []string{"widgets"}, Queued: 2, OldestAt: after(-3), Failure: "503", Health: 7,
@@ -89,8 +89,8 @@ func TestEachPartIsKept(t *testing.T) {
 	assert.Empty(t, f.Subscribers)
 }
 
-// TestSubscriptionsAreKept has a bus of which the last results and the topics of subscribers, and
-// the ages of what waits, cannot be read any more.
+// TestSubscriptionsAreKept stops reading the last results and the topics of subscribers, and the
+// ages of their backlogs.
 func TestSubscriptionsAreKept(t *testing.T) {
 	shop := SubscriberState{Name: "shop", Topics: []string{"widgets"}, Queued: 2, OldestAt: after(-3), Failure: "503"}
 	before := at(0).topic("widgets", 5).subscriber(shop)

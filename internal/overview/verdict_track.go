@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// track is what the history has of a subject. Nothing is known of so many steps at its end that are
-// missing.
+// track is the history of a subject. The last missing steps are unknown.
 type track struct {
 	Track
 	missing int
 }
 
-// condition is what may hold at a step. Where its figure is not known, nothing is said.
+// condition may hold at a step. Where its figure is unknown, it neither holds nor fails.
 type condition struct {
 	figure Figure
 	// with is another figure that it asks for, which may be NaN.
@@ -29,7 +28,7 @@ func is(f Figure, holds func(float32) bool) condition {
 // at is when a step of the track began.
 func (t track) at(i int) time.Time { return t.End.Add(-time.Duration(t.Steps-i) * t.Step) }
 
-// last returns a figure in the last so much time, of which it leaves out what is missing.
+// last returns a figure over the last duration, without the missing steps.
 func (t track) last(over time.Duration, f Figure) []float32 {
 	return t.Last(f, int(over/t.Step)-t.missing)
 }
@@ -50,7 +49,7 @@ func knownOf(values []float32) iter.Seq2[int, float64] {
 	}
 }
 
-// sumOf adds up what is known of a figure, and counts at how many steps it is.
+// sumOf adds up the known values of a figure, and counts them.
 func sumOf(values []float32) (total float64, n int) {
 	for _, v := range knownOf(values) {
 		total, n = total+v, n+1
@@ -88,7 +87,7 @@ func (t track) slope(over time.Duration, f Figure) (perSecond float64, ok bool) 
 }
 
 // fast returns the track of the last 15 min, which is empty if there is none. The history ends when
-// no worker writes it: from then on nothing is known.
+// no worker writes it: later steps are unknown.
 func (j *judge) fast(of Subject) track {
 	t, ok := j.tracks(of, Fast)
 	if !ok {

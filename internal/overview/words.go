@@ -29,7 +29,7 @@ func many[N int | int64 | float64](n N, thing, things string) string {
 
 func events[N int | int64 | float64](n N) string { return many(n, "event", "events") }
 
-// waits says what waits for a subscriber, if anything does.
+// waits describes a subscriber's queue, empty if it has none.
 func waits(sub Subscriber) string {
 	if sub.Queued == 0 {
 		return ""
@@ -86,7 +86,7 @@ func list(names []string) string {
 	return fmt.Sprintf("%s, %s and %d others", names[0], names[1], len(names)-2)
 }
 
-// failures says what came of a delivery that failed without an answer.
+// failures explain deliveries that failed without a response.
 var failures = map[string]string{
 	bus.ErrorDNS:            "The name of its host has no address.",
 	bus.ErrorDenied:         "The operator does not let the bus connect to its address.",
@@ -112,7 +112,7 @@ func failure(sub Subscriber) string {
 	return ""
 }
 
-// sentences joins sentences, but those that are empty.
+// sentences joins the sentences that are not empty.
 func sentences(all ...string) string {
 	var said []string
 	for _, s := range all {

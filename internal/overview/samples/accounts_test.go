@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// keep sets what clients keep in a partition, and the limits there.
+// keep sets the clients' accounts in a partition, and the limits there.
 func keep(t *testing.T, p *rdb.Partition, fields ...any) {
 	t.Helper()
 	require.NoError(t, p.HSet(t.Context(), layout.Keys{Namespace: p.Namespace()}.Accounts(), fields...).Err())
@@ -72,7 +72,7 @@ func TestTheHistoryReadsNoAccounts(t *testing.T) {
 		clients = len(f.Collect(t.Context(), reader).Clients)
 		return clients, f.server.Reads(t) - before
 	}
-	reads(Look) // what is remembered is not read again
+	reads(Look) // cached data is not read again
 	shown, looking := reads(Look)
 	recorded, recording := reads(Record)
 	assert.Equal(t, []int{1, 0}, []int{shown, recorded})

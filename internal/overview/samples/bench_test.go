@@ -36,7 +36,7 @@ func BenchmarkLive(b *testing.B) {
 	require.Empty(b, live.figures.Unread)
 }
 
-// newLargeFixture makes a bus with 1,000 subscribers, to each of which something waits, and 500
+// newLargeFixture makes a bus with 1,000 subscribers, all of them with queued events, and 500
 // topics.
 func newLargeFixture(b *testing.B) *fixture {
 	server := rdbtest.Real(b)
@@ -58,8 +58,8 @@ func newLargeFixture(b *testing.B) *fixture {
 	return f
 }
 
-// repeat measures what is done again and again while somebody looks. It also says what of it is
-// processor time of Redis.
+// repeat measures work that is repeated while the bus is watched. It also reports Redis's share of
+// the processor time.
 func (f *fixture) repeat(b *testing.B, do func(context.Context)) {
 	b.ReportAllocs()
 	before, err := f.Partition.CPU(b.Context())

@@ -15,14 +15,14 @@ import (
 // their lengths before them.
 const codecVersion = 5
 
-// maxUnpacked bounds the size of an unpacked slot in bytes: nothing larger is packed.
+// maxUnpacked is the maximum size of an unpacked slot in bytes.
 const maxUnpacked = 8 << 20
 
 // errSlot is that a text is no packed slot.
 var errSlot = errors.New("not a slot of the series")
 
-// pack packs a slot in maxBytes: it leaves out what does not fit. It returns nothing if
-// not even the figures of the bus fit.
+// pack packs a slot into maxBytes, and leaves out what does not fit. It returns nothing if not even
+// the figures of the bus fit.
 func pack(s overview.Slot, maxBytes int) []byte {
 	for {
 		text := appendSlot(nil, s)
@@ -34,7 +34,7 @@ func pack(s overview.Slot, maxBytes int) []byte {
 		if !s.HasNames() {
 			return nil
 		}
-		// What is cut off is more than what does not fit by a little, so that this ends soon.
+		// It cuts off a little more than necessary, so that the loop ends soon.
 		s.Shorten(0.95 * fits)
 	}
 }
@@ -119,7 +119,7 @@ func unpack(packed string) (overview.Slot, error) {
 	return s, nil
 }
 
-// services reads what a slot has of job types and machines.
+// services reads a slot's job types and machines.
 func (u *unpacker) services() (types []overview.JobTypeState, machines []overview.MachineState) {
 	ofTypes, ofMachines := u.number(), u.number()
 	for i := int64(0); i < ofTypes && !u.failed; i++ {
@@ -134,7 +134,7 @@ func (u *unpacker) services() (types []overview.JobTypeState, machines []overvie
 	return types, machines
 }
 
-// unpacker reads from what is left of a text. Once it has failed, all it reads is zero.
+// unpacker reads from the rest of a text. After a failure it reads only zeros.
 type unpacker struct {
 	text   []byte
 	failed bool

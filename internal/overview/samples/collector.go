@@ -25,7 +25,7 @@ const (
 	shareTTL    = time.Second
 )
 
-// Config says of which bus samples are taken.
+// Config configures a collector.
 type Config struct {
 	Stores *store.Bus
 	// CountJobs reads all job types, and how many jobs of each there are.
@@ -38,7 +38,7 @@ type Config struct {
 	ScalingDeadline time.Duration
 }
 
-// Reader is what somebody reads samples for: what it does not need costs no command.
+// Reader is the purpose of a sample. Parts that it does not need cost no command.
 type Reader uint8
 
 // The readers of samples.
@@ -55,23 +55,23 @@ const (
 	Check
 )
 
-// watches are the readers that are shown what could be read, and told what could not. For others, a
-// partition counts only if all of it could be read.
+// watches are the readers that get the readable parts, and a list of the others. For other readers,
+// a partition counts only if all of it could be read.
 const watches = Look | Record
 
 // Collector takes samples of a bus. It is safe for concurrent use.
 type Collector struct {
 	config Config
-	// partitions are those of the bus, by number; the first has what there is once.
+	// partitions are the partitions of the bus, by number; the first has the data that exists once.
 	partitions []*partition
 	processes  *processes
 	timeout    time.Duration
 	now        func() time.Time
 	startedAt  time.Time
-	// clock is what a sample takes for the time, given what Redis does. Tests hold it.
+	// clock converts the time of Redis to a sample's time. Tests replace it.
 	clock func(redis time.Time) time.Time
 
-	// mu is held while a sample is taken, and guards the fields below and what the partitions remember.
+	// mu is held while a sample is taken, and guards the fields below and the partitions' caches.
 	mu    sync.Mutex
 	asked map[Reader]asked
 	last  struct {
@@ -81,7 +81,7 @@ type Collector struct {
 	}
 }
 
-// NewCollector makes a collector. Now is the clock of this process; samples have that of Redis.
+// NewCollector makes a collector. Now is the clock of this process; samples have Redis's time.
 func NewCollector(config Config, now func() time.Time) *Collector {
 	c := &Collector{
 		config: config, processes: &processes{config.Stores.First().Partition()},
@@ -97,8 +97,8 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	return c
 }
 
-// Share returns the last sample if it is for the reader too and younger than a second, so that its
-// readers share it. Else it takes one. Nothing in it may be changed.
+// Share returns the last sample if it has the same reader and is younger than a second, and takes
+// one otherwise. Callers must not change the sample.
 func (c *Collector) Share(ctx context.Context, reader Reader) overview.Sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +109,9 @@ func (c *Collector) Share(ctx context.Context, reader Reader) overview.Sample {
 	return c.last.Sample
 }
 
-// Collect takes a sample. It has names, and no token. If Redis does not tell the time, nothing else
-// is read. A part that cannot be read within 500 ms is left out; all of them have a second.
+// Collect takes a sample. It has clients' names, never tokens. If Redis does not return the time,
+// Collect reads nothing else. It leaves out a part that cannot be read within 500 ms; all parts
+// together have a second.
 func (c *Collector) Collect(ctx context.Context, reader Reader) overview.Sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +190,7 @@ func (c *Collector) read(ctx context.Context, d *draft, parts ...part) {
 	}
 }
 
-// findDamage names the keys because of which parts could not be read.
+// findDamage names the keys that made parts unreadable.
 func (c *Collector) findDamage(ctx context.Context, d *draft) {
 	for _, p := range c.partitions {
 		if damaged, err := p.inspector.DamagedSingles(ctx); err == nil {
@@ -207,7 +208,7 @@ func (c *Collector) bounded(ctx context.Context, read func(context.Context) erro
 	return read(ctx)
 }
 
-// explain says why a read has failed, in words that everybody may see: no address.
+// explain says why a read has failed, in words that every client may see: no address.
 func explain(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -218,7 +219,7 @@ func explain(err error) string {
 	return notOfTheBus
 }
 
-// notOfTheBus is what explains an answer that the bus does not know, as from a key of another type.
+// notOfTheBus explains a reply that the bus does not know, as from a key of another type.
 const notOfTheBus = "Redis answered with what is not of the bus"
 
 func (c *Collector) readProcesses(ctx context.Context, d *draft) (err error) {
@@ -270,7 +271,7 @@ func endedJobs(name jobs.TypeName, status jobs.Status) []bus.Counter {
 	}
 }
 
-// readMachines counts the labels and, if there are machines, reads what was done for them.
+// readMachines counts the labels and, if there are machines, reads the counts of their steps.
 func (c *Collector) readMachines(ctx context.Context, d *draft) error {
 	all, err := c.config.CountLabels(ctx)
 	if err != nil || len(all) == 0 {

@@ -35,7 +35,7 @@ type fixture struct {
 	at     time.Time
 }
 
-// flush stands for that of a process that has counted nothing.
+// flush stands for the flush of a process that has counted nothing.
 func (*fixture) flush(context.Context) {}
 
 func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
@@ -312,7 +312,7 @@ func TestAPartThatCannotBeReadIsLeftOut(t *testing.T) {
 	})
 }
 
-// damage has a key be of another type while something is done.
+// damage gives a key another type while do runs.
 func (f *fixture) damage(key string, do func()) {
 	f.T.Helper()
 	ctx := f.T.Context()

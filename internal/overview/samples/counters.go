@@ -32,7 +32,7 @@ type asked struct {
 	packed []string
 }
 
-// counters are those of a sample, packed.
+// counters returns the names of a sample's counters, packed.
 func (c *Collector) counters(d *draft, clients []*overview.SubscriberState) []string {
 	names := make([]string, len(clients))
 	for i, client := range clients {

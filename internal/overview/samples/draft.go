@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// draft is a sample that is being taken. It has what its subscribers are made from.
+// draft is an unfinished sample, with the data its subscribers are made from.
 type draft struct {
 	overview.Sample
 	reader Reader
@@ -24,13 +24,13 @@ type draft struct {
 	// node is the Redis server that has the partition, or whose memory it has.
 	node     string
 	backlogs []inspect.Backlog
-	// details are what is known of subscribers besides. That of one partition is what it remembers.
+	// details are further data of subscribers. In the draft of one partition they are its cache.
 	details map[bus.Token]*detail
-	// accounts are what clients keep; queued are the bytes that wait for them. Both are nil in the
+	// accounts are the clients' accounts; queued are the bytes queued for them. Both are nil in
 	// samples of the history, which has neither.
 	accounts account.Nodes
 	queued   map[bus.ClientName]int64
-	// outboxes are what is on its way to each of several partitions.
+	// outboxes are the events to be relayed to each of several partitions.
 	outboxes []store.Outbox
 }
 
@@ -42,13 +42,13 @@ func (d *draft) away(at time.Time, why string) *draft {
 	}
 }
 
-// hasDamage is whether a part could not be read because of what is not of the bus.
+// hasDamage reports whether foreign data made a part unreadable.
 func (d *draft) hasDamage() bool {
 	return slices.ContainsFunc(d.Unread, func(u overview.Unread) bool { return u.Why == notOfTheBus })
 }
 
-// merge makes one of the drafts of all partitions, by number. A partition of which a part could not
-// be read is unread as such: what is known of the others is shown.
+// merge makes one draft from the drafts of all partitions, by number. A part that one partition
+// could not read is listed as unread, with the data of the others.
 func merge(drafts []*draft) *draft {
 	var held, away []int
 	for i, d := range drafts {
@@ -160,11 +160,11 @@ func (d *draft) add(more *draft) {
 		}
 	}
 	if d.Memory == nil || more.Memory != nil && isFuller(*more.Memory, *d.Memory) {
-		d.Memory, d.node = more.Memory, more.node // of several nodes, that of the fullest
+		d.Memory, d.node = more.Memory, more.node // of several nodes, the fullest one's
 	}
 }
 
-// addAccounts adds what clients have in another partition.
+// addAccounts adds the clients' accounts in another partition.
 func (d *draft) addAccounts(more *draft) {
 	if d.accounts == nil {
 		d.accounts, d.queued = more.accounts, more.queued
@@ -176,8 +176,8 @@ func (d *draft) addAccounts(more *draft) {
 	}
 }
 
-// addClients makes the clients that have most. What each may keep is computed for these only. For
-// Prometheus it makes the accounts of all.
+// addClients adds the clients that use most memory, and computes limits for these only. For
+// Prometheus it adds the accounts of all clients.
 func (d *draft) addClients() {
 	if d.reader == Scrape {
 		for node, all := range d.accounts {

@@ -81,7 +81,7 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 	assert.Greater(t, left, 0)
 	assert.Less(t, left, 12)
 
-	servers[0].Kill(t) // what there is once was there
+	servers[0].Kill(t) // the first has the data that exists once
 	sample = c.Collect(t.Context(), Look)
 	assert.Empty(t, sample.Redis)
 	for _, part := range []string{"partition 00", "partition 01", overview.PartCounters, overview.PartProcesses} {

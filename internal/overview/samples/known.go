@@ -9,40 +9,38 @@ import (
 	"routemaster/internal/inspect"
 )
 
-// knownTTL is how long what seldom changes is taken for what was read.
+// knownTTL is how long seldom changing data is cached.
 const knownTTL = 10 * time.Second
 
-// known is what a collector remembers of subscribers and topics from one sample to the next, so
-// that samples cost Redis less.
+// known caches data of subscribers and topics between samples, so that samples cost Redis less.
 type known struct {
 	// since is since when it is remembered.
 	since time.Time
-	// details are those of subscribers.
+	// details are details of subscribers.
 	details map[bus.Token]*detail
 	// unread are those whose details have changed, and could not be read.
 	unread []bus.Token
 	// strict are the lanes of those whose order is strict.
 	strict map[bus.Token]inspect.LaneOptions
-	// conditions are how the deliveries go, batches those that were among the oldest.
+	// conditions are the state of deliveries, batches the batches that were among the oldest.
 	conditions inspect.Conditions
 	batches    inspect.Batches
-	// risks are what Redis would lose; nil if they were not read.
+	// risks are the data that Redis would lose; nil if not read.
 	risks *[]string
-	// publishers are the public names of those of topics.
+	// publishers are the public names of the topics' publishers.
 	publishers map[string]string
 }
 
-// detail is what is read of a subscriber besides what waits for it.
+// detail is the data of a subscriber besides its backlog.
 type detail struct {
 	topics []string
-	// failure is what came of its last delivery if none has succeeded since, and blocked whether a
+	// failure is the result of its last delivery if none has succeeded since, and blocked whether a
 	// batch holds it up.
 	failure string
 	blocked bool
 }
 
-// forget forgets what may have changed unseen, if it is remembered for long or the clock was set
-// back.
+// forget drops the cache after knownTTL, or if the clock was set back.
 func (k *known) forget(now time.Time) {
 	if age := now.Sub(k.since); age < 0 || age >= knownTTL {
 		*k = known{
@@ -52,8 +50,8 @@ func (k *known) forget(now time.Time) {
 	}
 }
 
-// read reads what is not known of the subscribers whose conditions have changed, and what came of
-// their last deliveries. What it cannot read is left for the next time.
+// read reads the details of subscribers that are not cached, or whose conditions have changed, and
+// the results of their last deliveries. It retries failed reads the next time.
 func (k *known) read(ctx context.Context, p *partition) error {
 	changed := slices.Concat(k.unread, k.conditions.Changed())
 	slices.Sort(changed)

@@ -10,9 +10,9 @@ import (
 
 // When a [Live] asks Redis.
 const (
-	// late is how late a sample may be: who looks gets the one before until then.
+	// late is how late a sample may be: until then, callers get the one before.
 	late = time.Second
-	// watchedFor is how long somebody counts as looking who has asked once.
+	// watchedFor is how long one request keeps the bus watched.
 	watchedFor = 30 * time.Second
 	// keptFor is how long the history is kept in memory after that.
 	keptFor = 5 * time.Minute
@@ -20,8 +20,8 @@ const (
 	seedWindow = time.Minute
 )
 
-// Live has the figures of a bus for all who look at them in one process: they share its samples.
-// While nobody looks, it asks Redis nothing. It is safe for concurrent use.
+// Live shares the figures of a bus between all viewers in one process. Without viewers it sends no
+// command to Redis. It is safe for concurrent use.
 type Live struct {
 	collector *Collector
 	series    *series
@@ -40,7 +40,7 @@ type Live struct {
 	watchedAt time.Time
 }
 
-// Bounds of the interval of samples. Within 10 s all pages show what happened: see
+// Bounds of the interval of samples. All pages show an event within 10 s: see
 // docs/decisions/counters-and-figures.md.
 const (
 	minInterval = 2 * time.Second
@@ -61,8 +61,8 @@ func NewLive(c *Collector) *Live {
 }
 
 // Figures returns the figures of a sample that is at most a second older than its [Interval], with
-// states and problems. While Redis cannot be read they are the last ones, and say so. The lists are
-// shared: nobody may change them.
+// states and problems. While Redis cannot be read they are the last ones, and say so. Callers must
+// not change the lists, which are shared.
 func (l *Live) Figures(ctx context.Context) overview.Figures {
 	l.watch()
 	if maxAge := l.interval() + late; l.age() > maxAge {
@@ -73,7 +73,7 @@ func (l *Live) Figures(ctx context.Context) overview.Figures {
 	return l.figures
 }
 
-// Tracks returns what the figures have been.
+// Tracks returns the past values of figures.
 func (l *Live) Tracks(ctx context.Context) overview.Tracks {
 	l.Figures(ctx) // which loads it
 	l.mu.Lock()
@@ -81,8 +81,8 @@ func (l *Live) Tracks(ctx context.Context) overview.Tracks {
 	return l.history.Track
 }
 
-// Run takes a sample every [Interval] while somebody looks, until the context is done. Without it,
-// only who looks takes one.
+// Run takes a sample every [Interval] while the bus is watched, until the context is done. Without
+// Run, only requests take samples.
 func (l *Live) Run(ctx context.Context) {
 	for {
 		select {
@@ -94,7 +94,8 @@ func (l *Live) Run(ctx context.Context) {
 	}
 }
 
-// tick takes a sample if somebody looks, and forgets the history once nobody has for long.
+// tick takes a sample if the bus is watched, and drops the history once it has not been for
+// keptFor.
 func (l *Live) tick(ctx context.Context) {
 	l.mu.Lock()
 	unwatched := l.now().Sub(l.watchedAt)
@@ -113,7 +114,7 @@ func (l *Live) watch() {
 	l.watchedAt = l.now()
 }
 
-// interval is that of the samples now. While Redis is away, there is nothing to spare.
+// interval returns the current interval of samples. While Redis is unavailable, it is the shortest.
 func (l *Live) interval() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +139,8 @@ func (l *Live) forget() {
 	l.history, l.loadedAt = overview.NewHistory(), time.Time{}
 }
 
-// refresh takes a sample unless there is one that is not older than allowed. All who look wait for
-// it, so it does not end with the context of one of them.
+// refresh takes a sample unless there is one no older than allowed. All viewers wait for it, so it
+// does not end with the context of one of them.
 func (l *Live) refresh(ctx context.Context, allowed time.Duration) {
 	l.sampling.Lock()
 	defer l.sampling.Unlock()
@@ -164,8 +165,8 @@ func (l *Live) refresh(ctx context.Context, allowed time.Duration) {
 	l.figures, l.sampledAt = figures, l.now()
 }
 
-// load reads what the history does not have yet, if a slot may have been written since the last
-// time. When sampling begins, or begins anew, the last slots make the first rates.
+// load reads new slots of the history, if one may have been written since the last time. When
+// sampling begins or resumes, the last slots give the first rates.
 func (l *Live) load(ctx context.Context, now time.Time) error {
 	begins := l.age() > watchedFor
 	if !begins && l.now().Sub(l.loadedAt) < SeriesInterval {

@@ -32,7 +32,7 @@ func TestAllWhoLookShareASample(t *testing.T) {
 	f := newFixture(t, rdbtest.Real(t))
 	f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
 	live := NewLive(f.Collector)
-	ask := func() int64 { // returns the commands, but for that of the count itself
+	ask := func() int64 { // returns the number of commands, without the count's own
 		before := f.commands()
 		var viewers sync.WaitGroup
 		for range 5 {
@@ -167,7 +167,7 @@ func TestASubscriberFailsAndRecovers(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
-		f.at = f.Redis.Time(ctx).Val().Add(-SeriesInterval * time.Duration(overview.Fast.Points+3)) // what is read ends now
+		f.at = f.Redis.Time(ctx).Val().Add(-SeriesInterval * time.Duration(overview.Fast.Points+3)) // the slots read end now
 		live := NewLive(f.Collector)
 		attempt := func(r wire.AttemptRecord, queued, sent int, throttled time.Time) overview.Figures {
 			f.at = f.at.Add(minInterval + late + 1)

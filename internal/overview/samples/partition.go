@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// partition reads what there is in each partition of the bus.
+// partition reads the data of one partition of the bus.
 type partition struct {
 	*Collector
 	redis     *rdb.Partition
@@ -62,8 +62,8 @@ func (p *partition) collect(ctx context.Context, reader Reader) *draft {
 }
 
 // ping asks Redis for its time, whether it takes writes and runs scripts, and whether the partition
-// is held: it may answer reads, and refuse each publish. The write changes nothing: it appends to a
-// list that is never there.
+// is held: a held one may answer reads, and refuses each publish. The write changes nothing: it
+// appends to a list that never exists.
 func (p *partition) ping(ctx context.Context, d *draft) error {
 	var clock rdb.Reply[time.Time]
 	var write rdb.Reply[int64]
@@ -147,8 +147,8 @@ func (p *partition) readHistories(ctx context.Context, d *draft) (err error) {
 	return err
 }
 
-// readBacklogs reads what waits: all of the subscribers but what the parts below add. Only for
-// watches it takes some for what it was a few seconds ago.
+// readBacklogs reads the subscribers' backlogs; the parts below add the rest. For watches alone,
+// some of it may be a few seconds old.
 func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
 	conditions := &p.known.conditions
 	if d.reader&watches == 0 {
@@ -167,8 +167,8 @@ func (p *partition) readLanes(ctx context.Context, d *draft) error {
 	return p.inspector.AddLanes(ctx, d.backlogs)
 }
 
-// readRelays reads, if there are several partitions, what is on its way from this one to others,
-// and whether this one is held.
+// readRelays reads, if there are several partitions, the sizes of the outboxes from this one to
+// others, and whether this one is held.
 func (p *partition) readRelays(ctx context.Context, d *draft) (err error) {
 	n := len(p.partitions)
 	if n == 1 {
@@ -180,8 +180,8 @@ func (p *partition) readRelays(ctx context.Context, d *draft) (err error) {
 	return err
 }
 
-// readDetails reads of each subscriber its topics, what came of its last delivery if that failed,
-// and whether a batch holds it up.
+// readDetails reads each subscriber's topics, the result of its last delivery if that failed, and
+// whether a batch holds it up.
 func (p *partition) readDetails(ctx context.Context, d *draft) error {
 	k := &p.known
 	if len(d.backlogs) == 0 {
@@ -201,8 +201,8 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// readAccounts reads what clients keep, and for those who look how many bytes wait for them; the
-// batches and events are known by now. Of what is damaged there is nothing.
+// readAccounts reads the clients' accounts, and for viewers the bytes queued for them; the batches
+// and events are known by now. It leaves out damaged keys.
 func (p *partition) readAccounts(ctx context.Context, d *draft) error {
 	var accounts, bytes rdb.Reply[map[string]string]
 	looks := d.reader == Look

@@ -32,12 +32,12 @@ const awaitInterval = 200 * time.Millisecond
 // leaveTimeout bounds how long a process that stops tries to remove its entry.
 const leaveTimeout = time.Second
 
-// processes are those of a bus, in Redis.
+// processes reads and writes the processes of a bus in Redis.
 type processes struct{ redis *rdb.Partition }
 
 func (p *processes) key() string { return layout.Keys{Namespace: p.redis.Namespace()}.Processes() }
 
-// entries reads all entries, by id. What is none is empty: seen at no time.
+// entries reads all entries, by id. An unreadable entry is empty: it was never seen.
 func (p *processes) entries(ctx context.Context) (map[string]overview.Process, error) {
 	texts, err := p.redis.HGetAll(ctx, p.key()).Result()
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *processes) entries(ctx context.Context) (map[string]overview.Process, e
 	return found, nil
 }
 
-// Processes are those of a bus that have said lately that they live, given its first partition. It
+// Processes returns the processes of a bus with a recent heartbeat, given its first partition. It
 // fails with [bus.ErrUnavailable].
 func Processes(ctx context.Context, p *rdb.Partition, now time.Time) ([]overview.Process, error) {
 	all, err := (&processes{p}).list(ctx)
@@ -116,8 +116,8 @@ type Heartbeat struct {
 }
 
 // NewHeartbeat makes a heartbeat. Process has the kind, the version and the threads; update, if
-// given, sets what changes before each beat. Others are the other partitions of the bus: while p is
-// away, one of them says what time it is.
+// given, sets the changing fields before each beat. Others are the other partitions of the bus:
+// while p is unavailable, one of them gives the time.
 func NewHeartbeat(
 	p *rdb.Partition, process overview.Process, update func(*overview.Process), c *clock.Clock, others ...*rdb.Partition,
 ) *Heartbeat {

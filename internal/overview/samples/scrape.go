@@ -83,7 +83,7 @@ var (
 // scrape shows that Redis was not read.
 type Scraper struct{ collector atomic.Pointer[Collector] }
 
-// NewScraper makes a scraper, and adds what it shows to the metrics of a process.
+// NewScraper makes a scraper, and adds its series to the metrics of a process.
 func NewScraper(registry *telemetry.Registry) *Scraper {
 	s := &Scraper{}
 	registry.AddReader(func(send telemetry.Send) {
@@ -99,7 +99,7 @@ func NewScraper(registry *telemetry.Registry) *Scraper {
 // Open has it show the samples of a collector.
 func (s *Scraper) Open(c *Collector) { s.collector.Store(c) }
 
-// page is what a scrape shows of a sample.
+// page sends the series of a sample to a scrape.
 type page struct {
 	send    telemetry.Send
 	now     time.Time
@@ -166,9 +166,8 @@ func (p page) showNode(isUp bool, memory *overview.Memory, labels ...string) {
 	}
 }
 
-// showBacklog shows what waits for a client, and what the bus has counted of it. Those counters are
-// shown as 0 before they first count, because Prometheus sees no increase in a series that begins
-// at 1.
+// showBacklog shows a client's backlog, and the bus's counters of it. They are shown as 0 before
+// they first count, because Prometheus sees no increase in a series that begins at 1.
 func (p page) showBacklog(sub overview.SubscriberState, counted bool) {
 	p.send(queuedEvents, float64(sub.Queued), sub.Name)
 	p.send(queuedBatches, float64(sub.Batches), sub.Name)
@@ -216,8 +215,7 @@ func asNumber(is bool) float64 {
 	return 0
 }
 
-// byTopic returns what is stored of the histories of topics, by name, with those beyond the first
-// 2,000 together.
+// byTopic returns the sizes of topics' histories by name, with all beyond the first 2,000 together.
 func byTopic(histories []overview.HistoryState) map[string]overview.HistoryState {
 	named := make(map[string]overview.HistoryState, min(len(histories), telemetry.MaxValues+1))
 	for i, h := range histories {
@@ -255,7 +253,7 @@ func (p page) showMachine(m overview.MachineState) {
 	}
 }
 
-// showAccount shows what a client keeps on a node.
+// showAccount shows a client's account on a node.
 func (p page) showAccount(a overview.Account) {
 	values := []string{a.Client, a.Node}
 	if !p.several {

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// accountsPage reads what a scrape shows of accounts, until it has what it is to have.
+// accountsPage returns the accounts of a scrape, once it has the given text.
 func accountsPage(t *testing.T, has string, all ...*store.Store) (text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

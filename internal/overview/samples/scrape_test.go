@@ -50,9 +50,9 @@ func page(t testing.TB, r *telemetry.Registry) string {
 	return w.Body.String()
 }
 
-// shown reads what a scrape shows of a store, from a page of its own: a page is a second old at
-// most. A scrape has half a second for Redis, which may be too short on a busy host, so it is tried
-// again until it has read from Redis.
+// shown returns a scrape of a store, from a page of its own: a page is a second old at most. A
+// scrape has half a second for Redis, which may be too short on a busy host, so shown retries until
+// it has read from Redis.
 func shown(t testing.TB, st *store.Store, now func() time.Time) string {
 	t.Helper()
 	return shownOf(t, busOf(st), now)
@@ -147,8 +147,8 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 	assert.Contains(t, text, `routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 60`+"\n")
 }
 
-// TestCountersOfTheBusAreScraped reads them in one process when others have counted: for those
-// who are subscribed, and those for whom something waits.
+// TestCountersOfTheBusAreScraped reads the counters in one process after others have counted: for
+// subscribers, and for clients with queued events.
 func TestCountersOfTheBusAreScraped(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		st := storetest.Open(t, server)
@@ -243,7 +243,7 @@ func TestHistoriesAreShown(t *testing.T) {
 	assert.Contains(t, text, `routemaster_history_bytes{topic="(other)"}`)
 }
 
-// TestAScrapeOfPartitions has three, each on a Redis of its own, of which one hangs.
+// TestAScrapeOfPartitions has three, each on a Redis of its own, and one of these hangs.
 func TestAScrapeOfPartitions(t *testing.T) {
 	all, servers := storetest.Apart(t, 3)
 	b := store.NewBus(all...)

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// The rings in Redis, by the names in their keys. That of the day is a hash.
+// The rings in Redis, by the names in their keys. The day's ring is a hash.
 const (
 	fastRing = "fast"
 	slowRing = "slow"
@@ -29,11 +29,11 @@ const turnTTL = SeriesInterval - time.Second
 const (
 	seriesShare = 0.02
 	maxSlotSize = 64 << 10
-	// keySize is what Redis needs for a key besides its value, in bytes.
+	// keySize is Redis's overhead of a key in bytes.
 	keySize = 128
-	// minLimit is the memory limit in bytes below which nothing is written.
+	// minLimit is the memory limit in bytes below which no slot is written.
 	minLimit = 20_000_000
-	// slotsPerTrip bounds what one round trip reads.
+	// slotsPerTrip is the maximum number of slots that one round trip reads.
 	slotsPerTrip = 30
 )
 
@@ -96,8 +96,8 @@ func (s *series) write(ctx context.Context, slot overview.Slot, size int) error 
 
 func ttl(over overview.Range) time.Duration { return 2 * time.Duration(over.Points) * over.Step }
 
-// WriteSlot writes a slot of any time, as workers write those of now, to benchmark with a history.
-// It fails with [bus.ErrUnavailable].
+// WriteSlot writes a slot of any time, for benchmarks with a history. It fails with
+// [bus.ErrUnavailable].
 func WriteSlot(ctx context.Context, p *rdb.Partition, slot overview.Slot) error {
 	return newSeries(p).write(ctx, slot, maxSlotSize)
 }
@@ -113,7 +113,7 @@ func (s *series) last(ctx context.Context, now time.Time, window time.Duration) 
 	return slots, err
 }
 
-// load adds to a history what it does not have yet.
+// load adds the missing slots to a history.
 func (s *series) load(ctx context.Context, h *overview.History) error {
 	now, err := s.redis.Time(ctx).Result()
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *series) loadRing(ctx context.Context, h *overview.History, ring string,
 	return nil
 }
 
-// readRing reads what stands in a ring where slots of some numbers do.
+// readRing reads a ring at the places of the slots from first to last.
 func (s *series) readRing(
 	ctx context.Context, ring string, over overview.Range, first, last int64,
 ) (slots []overview.Slot, err error) {
@@ -168,7 +168,7 @@ func (s *series) readRing(
 	return slots, nil
 }
 
-// unpackAll unpacks what are slots.
+// unpackAll unpacks the texts that are slots, and skips the others.
 func unpackAll(texts []string) (slots []overview.Slot) {
 	for _, text := range texts {
 		if slot, err := unpack(text); err == nil {
@@ -194,15 +194,15 @@ func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now
 	}
 }
 
-// Recorder writes the history of a bus, in turn with those of other workers.
+// Recorder writes the history of a bus, taking turns with other workers.
 type Recorder struct {
 	collector *Collector
 	series    *series
 	flush     func(context.Context)
 }
 
-// NewRecorder makes a recorder of the samples of a collector. Flush adds what this process has
-// counted to the counters, before each slot: else slots would have one flush more or less.
+// NewRecorder makes a recorder of the samples of a collector. Flush adds the counts of this process
+// to the counters, before each slot: else slots would have one flush more or less.
 func NewRecorder(c *Collector, flush func(context.Context)) *Recorder {
 	return &Recorder{c, newSeries(c.config.Stores.First().Partition()), flush}
 }

@@ -31,8 +31,8 @@ func (p *partition) readTopics(ctx context.Context, d *draft) error {
 	return nil
 }
 
-// readSomeTopics reads what each publish changes of topics, and notes in claimed the publishers
-// that are not known.
+// readSomeTopics reads the fields of topics that each publish changes, and adds unknown publishers
+// to claimed.
 func (p *partition) readSomeTopics(ctx context.Context, some []rdb.NamedMember, d *draft, claimed map[string]bus.Token) error {
 	topics := make([]rdb.Reply[[]any], len(some))
 	err := p.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
@@ -54,15 +54,15 @@ func (p *partition) readSomeTopics(ctx context.Context, some []rdb.NamedMember, 
 			continue
 		}
 		d.Topics = append(d.Topics, overview.TopicState{Name: name, Events: rdb.Integer(rdb.Text(values[0]), 0)})
-		if len(values) > 1 && values[1] != nil { // absent until somebody publishes
+		if len(values) > 1 && values[1] != nil { // absent before the first publish
 			claimed[name] = bus.Token(rdb.Text(values[1]))
 		}
 	}
 	return nil
 }
 
-// addPublishers remembers who publishes to topics. It reads the owners of all: Redis keeps a hash
-// of some hundred fields as a list, in which it would search for each of many.
+// addPublishers caches the publishers of topics. It reads the owners of all: Redis keeps a hash of
+// some hundred fields as a list, and would search it for each of many.
 func (p *partition) addPublishers(ctx context.Context, claimed map[string]bus.Token) error {
 	if len(claimed) == 0 {
 		return nil
