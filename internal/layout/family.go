@@ -10,7 +10,8 @@ import (
 
 // Family is keys that begin alike, or one key.
 type Family struct {
-	// Prefix is what they begin with: what they are of follows. Of one key it is the key.
+	// Prefix is the common prefix of the keys; their parameters follow. For a single key it is the
+	// key.
 	Prefix string
 	Kind   rdb.Kind
 	Whose  Whose
@@ -20,12 +21,12 @@ type Family struct {
 	Single bool
 	// Fields are the fields of a hash that has no others, and else empty.
 	Fields []string
-	// rest is what follows the prefix.
+	// rest is the part after the prefix.
 	rest []Part
 }
 
-// Families are all keys of the table, by what they begin with, the longest first: some begin with
-// what all keys of another begin with.
+// Families are all keys of the table, by prefix, the longest first: some prefixes begin with
+// another family's.
 var Families = func() (all []Family) {
 	for _, r := range Rows {
 		if r.Zero == "" { // else the other row's family has its keys
@@ -58,8 +59,8 @@ func (r Row) families() (all []Family) {
 	return all
 }
 
-// FamilyOf returns the family of a key without its namespace, and what follows the prefix of that.
-// The kind is empty if the table does not know the key.
+// FamilyOf returns the family of a key without its namespace, and the rest after the family's
+// prefix. The kind is empty if the table does not know the key.
 func FamilyOf(key string) (f Family, rest string) {
 	if f, ok := Singles[key]; ok {
 		return f, ""
@@ -72,7 +73,7 @@ func FamilyOf(key string) (f Family, rest string) {
 	return Family{}, ""
 }
 
-// Cut returns what follows the prefix in a key of the family; not ok if the key is of another.
+// Cut returns the rest of a key after the prefix; not ok if the key is of another family.
 func (f Family) Cut(key string) (rest string, ok bool) {
 	rest, ok = strings.CutPrefix(key, f.Prefix)
 	if f.Single {
@@ -81,7 +82,7 @@ func (f Family) Cut(key string) (rest string, ok bool) {
 	return rest, ok && fits(f.rest, rest)
 }
 
-// Singles are the keys of which there is one.
+// Singles are the keys without parameters.
 var Singles = func() map[string]Family {
 	all := map[string]Family{}
 	for _, f := range Families {
@@ -92,7 +93,7 @@ var Singles = func() map[string]Family {
 	return all
 }()
 
-// fits reports whether a text may be what follows a prefix.
+// fits reports whether a text may follow a prefix.
 func fits(parts []Part, text string) bool {
 	switch len(parts) {
 	case 0:

@@ -21,18 +21,18 @@ type Group struct {
 	Name string
 	// Lua is the library with their functions, a path from internal/; empty if no script makes them.
 	Lua string
-	// Head is what that begins with.
+	// Head is the start of the library.
 	Head string
 	// Page is the page with their table, a path from the root of the repository.
 	Page string
 	Rows []Row
 }
 
-// Row is a key, or all keys that differ only in what they are of.
+// Row is a key, or all keys that differ only in their parameters.
 type Row struct {
-	// Name is what its function is called: Topic, in Lua topic_key.
+	// Name is the name of its function: Topic, in Lua topic_key.
 	Name string
-	// Key is the key without its namespace. What it is of stands in braces: see params.
+	// Key is the key without its namespace, with its parameters in braces: see params.
 	Key  string
 	Kind rdb.Kind
 	// Whose says in which partition it is.
@@ -44,11 +44,11 @@ type Row struct {
 	Founding bool
 	// Zero is the row whose key it has if its last parameter is 0; empty for none.
 	Zero string
-	// Words are what is in it, in Markdown.
+	// Words describe its contents, in Markdown.
 	Words string
 	// Expires says when it expires, in Markdown; empty for never.
 	Expires string
-	// Fields are those of a hash that have a name of their own.
+	// Fields are the fixed fields of a hash.
 	Fields []Field
 	// Exact is whether a hash has no other fields: doctor reports them.
 	Exact bool
@@ -73,8 +73,8 @@ var Rows = func() (all []Row) {
 	return all
 }()
 
-// Prefix is what comes before the first parameter in the keys of a row. It panics if no row has the
-// name, which is a programming error.
+// Prefix returns the part before the first parameter in the keys of a row. It panics if no row has
+// the name, which is a programming error.
 func Prefix(name string) string { return rowOf(name).prefix() }
 
 func rowOf(name string) Row {
@@ -90,7 +90,7 @@ func (r Row) prefix() string {
 	return prefix
 }
 
-// Param is what a key may be of.
+// Param is a parameter of keys.
 type Param struct {
 	// Type is its type in Go, Name its name where the word in the key is none.
 	Type, Name string
@@ -98,7 +98,7 @@ type Param struct {
 	is func(text string) bool
 }
 
-// params are what keys may be of, by the word in braces.
+// params are the parameters of keys, by the word in braces.
 var params = map[string]Param{
 	"name": {Type: "bus.TopicName"}, "token": {Type: "bus.Token"}, "client": {Type: "bus.ClientName", Name: "name"},
 	"bid": {Type: "bus.BatchID", is: bus.IsUID}, "replay": {Type: "bus.ReplayID", is: bus.IsUID},

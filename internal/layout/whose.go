@@ -2,14 +2,14 @@ package layout
 
 import "strings"
 
-// Whose says by what name a key, or each of its elements, is in a partition: the one that owns the
-// name. On one Redis all are in the same.
+// Whose says which name decides the partition of a key, or of each of its elements: the partition
+// that owns the name. On one Redis all are in the same.
 type Whose int
 
 // Whose keys are.
 const (
 	_ Whose = iota
-	// OfToken and OfTopic are of what follows the prefix; a lane may follow the token.
+	// OfToken and OfTopic are decided by the rest after the prefix; a lane may follow the token.
 	OfToken
 	OfTopic
 	// OfType is of the job type that follows, OfTypeBefore if a colon and more come after that.
@@ -34,19 +34,19 @@ const (
 	EachEntry
 	EachPlan
 	EachLabel
-	// Everywhere is what all partitions have, First what only the first one has.
+	// Everywhere is for keys of all partitions, First for keys of the first one only.
 	Everywhere
 	First
 	// Counted is counted from other keys of the partition.
 	Counted
-	// Own is about a partition itself: it means nothing where there are others.
+	// Own is about a partition itself: it has no meaning in another one.
 	Own
 	// Never is of one Redis, or of processes while they run.
 	Never
 )
 
-// Name is the name that a key is of, given what follows its prefix; empty if its id must be looked
-// up, or each element has one.
+// Name returns the name that decides a key's partition, given the rest after its prefix; empty if
+// its id must be looked up, or each element has one.
 func (w Whose) Name(rest string) string {
 	switch w {
 	case OfToken:
@@ -60,7 +60,7 @@ func (w Whose) Name(rest string) string {
 	}
 }
 
-// TokenOf is the token in what follows the prefix of a key of [OfToken].
+// TokenOf returns the token in the rest after the prefix of a key of [OfToken].
 func TokenOf(rest string) string {
 	token, _, _ := strings.Cut(rest, "/")
 	return token

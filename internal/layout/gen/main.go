@@ -1,4 +1,4 @@
-// Command gen writes what is generated from the table of the layout.
+// Command gen writes the files generated from the table of the layout.
 package main
 
 import (
@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// generate returns the generated files by their paths below the root of the repository. Of pages it
-// reads what was not generated.
+// generate returns the generated files by their paths below the root of the repository. It reads
+// the hand-written parts of pages.
 func generate(root string) (files map[string][]byte, err error) {
 	files = map[string][]byte{}
 	if files["internal/layout/keys.go"], err = goKeys(); err != nil {
@@ -203,7 +203,7 @@ func fields(g layout.Group) string {
 	return strings.TrimPrefix(b.String(), "\n")
 }
 
-// replace replaces what stands in a page between the marks of a name, if it has these.
+// replace replaces the text between a name's marks in a page, if it has these.
 func replace(page []byte, name, text string) []byte {
 	begin, end := []byte("<!-- "+name+" -->\n"), []byte("<!-- end of "+name+" -->")
 	before, rest, found := bytes.Cut(page, begin)
@@ -214,8 +214,8 @@ func replace(page []byte, name, text string) []byte {
 	return bytes.Join([][]byte{before, begin, []byte("\n" + text + "\n"), end, after}, nil)
 }
 
-// wrap breaks a text into lines of at most so many characters, of which the first begins with one
-// text and others with another.
+// wrap breaks a text into lines of at most limit characters. The first line begins with one prefix,
+// the others with another.
 func wrap(first, others string, limit int, text string) string {
 	var b strings.Builder
 	line, length := first, len([]rune(first))
