@@ -8,10 +8,9 @@ import (
 	"routemaster/internal/bus"
 )
 
-// tendAccounts notes with the accounts of the partition what clients may keep: given the high mark
-// of its Redis (bytes; 0 for none), and what they keep in other partitions there. Of one that is
-// away, nothing is known. First it discharges what has
-// expired, which a full Redis takes.
+// tendAccounts sets the clients' limits in the partition's accounts, given the high mark of its
+// Redis (bytes; 0 for none), and the bytes the clients keep in other partitions there. An
+// unavailable partition counts nothing. First it releases expired bytes, which a full Redis allows.
 func (m *Maintenance) tendAccounts(ctx context.Context, high int64) error {
 	here := m.store.Partition()
 	if err := account.Release(ctx, here, m.now()); err != nil {

@@ -17,12 +17,11 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestAutodropTendsAccounts has clients keep something in several partitions of one Redis, of which
-// a part has expired. Wherever a client wants to keep more, its limit is the same, and what it
-// keeps in all partitions counts.
+// TestAutodropTendsAccounts makes clients keep data in several partitions of one Redis, some of it
+// expired. In every partition a client's limit is the same, and counts its bytes in all partitions.
 func TestAutodropTendsAccounts(t *testing.T) {
 	ctx := t.Context()
-	p := storetest.NewPartitions(t, rdbtest.Real(t).Open(t)) // the embedded engine does not say what memory it uses
+	p := storetest.NewPartitions(t, rdbtest.Real(t).Open(t)) // the embedded engine does not report its memory
 	limits := bus.MemoryLimits{Max: 1_000_000_000, MinFree: 100_000_000}
 	_, high, _ := limits.Marks(0)
 	expires := func(ms int) string { return fmt.Sprintf("@%d/shop", storetest.After(ms).UnixMilli()) }
@@ -35,7 +34,7 @@ func TestAutodropTendsAccounts(t *testing.T) {
 		require.NoError(t, st.Partition().HSet(ctx, layout.Keys{Namespace: st.Partition().Namespace()}.Accounts(), fields...).Err())
 	}
 	tend := func() (all []account.Accounts) {
-		for range 2 { // what others keep is known then, as they have discharged what has expired
+		for range 2 { // in the second run the others' bytes are known, because they have released expired ones
 			for _, st := range p.Data {
 				keeper := maintenance.New(p.Bus, st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), p.Now)
 				require.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))

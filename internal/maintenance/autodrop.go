@@ -22,10 +22,10 @@ const dropTimeout = 2 * time.Second
 // Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
 // It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
 // the high mark even then, it drops the spares in the same way, then the oldest events of
-// histories, then the oldest dead letters, and last batches: the oldest of the client that has most
-// queued, until another has more. Before all that it drops the batches, dead letters and histories
-// that need not be kept, whatever Redis uses, and notes for the accounts of clients what they may
-// keep. It is the handler of [bus.JobAutodrop].
+// histories, then the oldest dead letters, and last batches: the oldest of the client with the
+// largest queue, until another's is larger. Before all that it drops the batches, dead letters and
+// histories past their limits, whatever Redis uses, and sets the limits of clients' accounts. It is
+// the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
 	m.dropExpired(ctx)
 	m.trimLetters(ctx)
@@ -69,8 +69,8 @@ type drop struct {
 	letters         store.DroppedLetters
 	batches         int
 	events          map[bus.Token]int
-	// noKeys, noSpares, noHistory, noLetters and exhausted are whether no idempotency key, nothing
-	// spare, no event of a history, no dead letter, and no batch, is left to drop.
+	// noKeys, noSpares, noHistory, noLetters and exhausted say that no idempotency key, spare,
+	// event of a history, dead letter, or batch is left to drop.
 	noKeys, noSpares, noHistory, noLetters, exhausted bool
 }
 
@@ -166,7 +166,7 @@ func (m *Maintenance) dropBatches(ctx context.Context, d *drop) (noneLeft bool, 
 	})
 }
 
-// dropSteps takes steps until the low mark is reached or the run's time is over, or one drops
+// dropSteps takes steps until the low mark is reached, the run's time is over, or a step drops
 // nothing: then nothing is left.
 func (m *Maintenance) dropSteps(ctx context.Context, d *drop, step func() (some bool, err error)) (noneLeft bool, err error) {
 	for m.goesOn(d) {
@@ -182,9 +182,8 @@ func (m *Maintenance) dropSteps(ctx context.Context, d *drop, step func() (some 
 	return false, nil
 }
 
-// dropReadable is dropSteps for what is of less worth than batches. That something else has written
-// to its keys, so that it cannot be dropped, must not keep these from being dropped: then none is
-// left, too.
+// dropReadable is dropSteps for data worth less than batches. If foreign data in its keys makes a
+// drop fail, batches must still be dropped: it then reports that none is left, too.
 func (m *Maintenance) dropReadable(ctx context.Context, d *drop, step func() (some bool, err error)) (noneLeft bool, err error) {
 	noneLeft, err = m.dropSteps(ctx, d, step)
 	if rdb.Answered(err) {
@@ -193,7 +192,7 @@ func (m *Maintenance) dropReadable(ctx context.Context, d *drop, step func() (so
 	return false, err
 }
 
-// dropped records what a run dropped. When nothing is left to drop, it logs that once, until there
+// dropped records the drops of a run. When nothing is left to drop, it logs that once, until there
 // is something again.
 func (m *Maintenance) dropped(ctx context.Context, d *drop) {
 	log := m.log.With("bytes_used", d.used, "low_mark", d.low, "high_mark", d.high)

@@ -140,7 +140,7 @@ func TestAutodropTakesFromTheClientThatHasMost(t *testing.T) {
 	assert.NotContains(t, log.String(), "subscribers.bob=")
 	b.RequireSound()
 
-	// If that is not enough, what the other has goes, too.
+	// If that is not enough, the other's batches are dropped, too.
 	limits.Max = mb
 	keeper = maintenance.New(store.NewBus(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
@@ -178,8 +178,8 @@ func TestAutodropGoesOnWhereItWas(t *testing.T) {
 	assert.NotEqual(t, fmt.Sprint(events), left[string(storetest.Alice)])
 }
 
-// TestAutodropDoesWithoutGauges has the gauges say nothing, and not be gauges: then the oldest
-// batches of anyone go.
+// TestAutodropDoesWithoutGauges makes the gauges empty, and of another type: then autodrop drops
+// the oldest batches of all clients.
 func TestAutodropDoesWithoutGauges(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)
@@ -301,7 +301,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	t.Logf("%d keys, of which %d went", keys, dropped)
 	storetest.RequireSound(t, st)
 
-	// What is not theirs to give goes as before: batches, once no key is left.
+	// Once no key is left, autodrop drops batches, as before.
 	fill(t, st, high+half)
 	for result := keeper.Autodrop(ctx, nil); !result.RetryAt.IsZero(); {
 		result = keeper.Autodrop(ctx, nil)
@@ -347,8 +347,8 @@ func TestDeadLettersGoBeforeAnyBatch(t *testing.T) {
 	storetest.RequireSound(t, st)
 }
 
-// TestNewIdempotencyKeysDoNotSaveBatches has a key come in whenever autodrop has dropped those that
-// were there, as under load.
+// TestNewIdempotencyKeysDoNotSaveBatches adds a key whenever autodrop has dropped the existing
+// ones, as under load.
 func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)

@@ -24,7 +24,7 @@ import (
 	"routemaster/internal/telemetry/vendors"
 )
 
-// sent is a metric service that keeps what it was sent last.
+// sent is a metric service that keeps the last values it received.
 type sent map[string]int64
 
 func (s sent) TakesIncrements() bool { return false }

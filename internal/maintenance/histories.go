@@ -7,9 +7,9 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// trimHistories removes what the histories of topics may not keep: what grows too old while a topic
-// is idle, and what a publish had no time for. What fails is left to the next run: making room must
-// not wait for it.
+// trimHistories removes events past the limits of histories: events that grow too old while a topic
+// is idle, and the ones a publish had no time for. Failures are left to the next run: making room
+// must not wait for it.
 func (m *Maintenance) trimHistories(ctx context.Context) {
 	_, err := m.histories.Trim(ctx, m.now(), m.until(trimTimeout))
 	telemetry.LogFailure(m.log, "could not trim histories", err)

@@ -14,7 +14,7 @@ import (
 const trimTimeout = time.Second
 
 // trimLetters drops dead letters that are too many or too old for their subscriber, or whose
-// subscriber is gone. What fails is left to the next run: making room must not wait for it.
+// subscriber is gone. Failures are left to the next run: making room must not wait for it.
 func (m *Maintenance) trimLetters(ctx context.Context) {
 	dropped, err := m.letters.Trim(ctx, m.now(), m.until(trimTimeout))
 	if dropped.Letters > 0 {

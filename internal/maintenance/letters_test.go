@@ -51,7 +51,7 @@ func TestAutodropTrimsDeadLetters(t *testing.T) {
 	})
 }
 
-// TestAutodropGoesOnWithoutDeadLetters has what lists the dead letters overwritten.
+// TestAutodropGoesOnWithoutDeadLetters overwrites the index of dead letters.
 func TestAutodropGoesOnWithoutDeadLetters(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)

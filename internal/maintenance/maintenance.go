@@ -1,5 +1,5 @@
 // Package maintenance does the housekeeping of the bus: it requeues the jobs of dead workers,
-// removes what nobody uses, makes room when Redis fills up, and sends metrics to a metric service.
+// removes unused data, makes room when Redis fills up, and sends metrics to a metric service.
 // Nearly all of these are jobs on the aux queue, so that one worker does each for all.
 package maintenance
 
@@ -35,7 +35,7 @@ type Maintenance struct {
 	recorder  *telemetry.Recorder // may be nil
 	now       func() time.Time
 	spares    []Spare
-	// clockAgrees is whether the time is that of the other processes; nil if it is.
+	// clockAgrees reports whether this process's clock agrees with the others'; nil if it does.
 	clockAgrees func() bool
 
 	tidier *Tidier
@@ -62,8 +62,8 @@ func New(all *store.Bus, st *store.Store, q *queue.Queue, limits bus.MemoryLimit
 // Tidy has the counters of others removed, too, once their names are gone.
 func (m *Maintenance) Tidy(counters Named) { m.tidier.Add(counters) }
 
-// LimitClients sets what clients may keep, as the operator has said. It must be called before
-// anything else.
+// LimitClients sets the operator's limits for clients' data. It must be called before any other
+// method.
 func (m *Maintenance) LimitClients(limits account.Clients) { m.clients = limits }
 
 // ScrubWhile has workers taken for dead only while the clock agrees with Redis' clock. It must be

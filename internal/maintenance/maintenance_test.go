@@ -19,7 +19,7 @@ func newRecorder(st *store.Store) *telemetry.Recorder {
 	return telemetry.NewRecorder(telemetry.NewRegistry(), st, slog.New(slog.DiscardHandler))
 }
 
-// flushed are the counters in Redis after what was recorded has been flushed there.
+// flushed flushes the recorder, and returns the counters in Redis.
 func flushed(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[bus.Counter]int64 {
 	t.Helper()
 	recorder.Flush(t.Context())

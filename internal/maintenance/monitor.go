@@ -74,7 +74,8 @@ func (m *Monitor) check(sample overview.Sample) {
 	m.damaged = sample.Damaged
 }
 
-// measure returns what is sent to the service. Half of it would look as if the rest were 0.
+// measure returns the measures for the service. It fails if a part could not be read, because
+// missing measures would look like 0.
 func (m *Monitor) measure(ctx context.Context, sample overview.Sample) ([]vendors.Measure, error) {
 	if sample.Redis != "" {
 		return nil, errors.New(sample.Redis)
@@ -138,8 +139,8 @@ func measureBus(sample overview.Sample) (measures []vendors.Measure) {
 
 func nodeTag(node overview.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
 
-// measureJobs measures what waits as the service that jobs replace did: `ready` has what is in
-// progress too. Without job types it measures nothing.
+// measureJobs measures waiting jobs as the service that jobs replace did: `ready` includes jobs in
+// progress. Without job types it measures nothing.
 func measureJobs(sample overview.Sample) (measures []vendors.Measure) {
 	if len(sample.JobTypes) == 0 {
 		return nil
@@ -197,8 +198,8 @@ func (m *Monitor) counts(ctx context.Context, nodes []overview.Node) (map[bus.Co
 	return growth(before, counts), nil
 }
 
-// growth returns by how much counters have grown, without those that have not. Before the first run
-// nothing is known, so nothing has grown. A counter that is smaller than before was reset.
+// growth returns the growth of counters, without those that have not grown. Before the first run no
+// value is known, so it returns nil. A counter that is smaller than before was reset.
 func growth(before, now map[bus.Counter]int64) map[bus.Counter]int64 {
 	if len(before) == 0 {
 		return nil

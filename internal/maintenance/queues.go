@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// clientQueue is what is queued for one client, by all of its tokens.
+// clientQueue is the queue of one client, over all of its tokens.
 type clientQueue struct {
 	name   bus.ClientName
 	tokens []bus.Token
@@ -29,8 +29,8 @@ func (m *Maintenance) oldestOf(q *clientQueue) *store.OldestBatches {
 	return m.store.OldestBatches(q.tokens...)
 }
 
-// queues returns what is queued for each client, and in the end, with the size 0, what is queued
-// for anyone: its batches go when no client is known to have any, as gauges may be wrong.
+// queues returns the queue of each client and, last, a queue of all batches with size 0: Autodrop
+// uses it when no client is known to have any, as gauges may be wrong.
 func (m *Maintenance) queues(ctx context.Context) ([]*clientQueue, error) {
 	last := &clientQueue{oldest: m.store.OldestBatches()}
 	sizes, err := m.store.QueueSizes(ctx)
@@ -62,10 +62,9 @@ func (m *Maintenance) queues(ctx context.Context) ([]*clientQueue, error) {
 	return append(all, last), nil
 }
 
-// dropFromLargest drops the oldest batches of the client for which most is queued, one slice, and
-// returns them: none if none is left of any client, or the time of the run is over. It forgets the
-// clients of which none is left, and sizes what is left of the others, so that the next call may
-// find another the largest.
+// dropFromLargest drops one slice of the oldest batches of the client with the largest queue, and
+// returns them: none if no client has any left, or the time of the run is over. It removes clients
+// without batches, and resizes the queue of the others, so that the next call may pick another.
 func (m *Maintenance) dropFromLargest(ctx context.Context, d *drop, queues *[]*clientQueue) ([]store.DroppedBatch, error) {
 	for len(*queues) > 0 {
 		largest := slices.MaxFunc(*queues, func(a, b *clientQueue) int { return cmp.Compare(a.size, b.size) })
@@ -85,7 +84,7 @@ func (m *Maintenance) dropFromLargest(ctx context.Context, d *drop, queues *[]*c
 	return nil, nil
 }
 
-// resize takes in what is left of a queue.
+// resize reads the new size of a queue.
 func (m *Maintenance) resize(ctx context.Context, q *clientQueue) error {
 	if len(q.tokens) == 0 {
 		return nil

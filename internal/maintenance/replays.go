@@ -10,10 +10,10 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// copyTimeout bounds how long one run copies what is replayed. The next run does the rest.
+// copyTimeout bounds how long one run copies replayed events. The next run does the rest.
 const copyTimeout = time.Second
 
-// copyReplays goes on with the replays. What fails is left to the next run.
+// copyReplays continues the replays. Failures are left to the next run.
 func (m *Maintenance) copyReplays(ctx context.Context) {
 	done, err := m.replays.Copy(ctx, m.now(), m.until(copyTimeout))
 	if len(done.Events) > 0 {

@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestScrubQueuesCopiesReplays replays to a subscriber who does not take anything meanwhile.
+// TestScrubQueuesCopiesReplays replays to a subscriber that receives nothing meanwhile.
 func TestScrubQueuesCopiesReplays(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b, ctx := storetest.NewBus(t, server), t.Context()

@@ -12,8 +12,8 @@ import (
 // rest.
 const expiryTimeout = time.Second
 
-// dropExpired drops batches that are older, or have more events, than their subscriber keeps. What
-// fails is left to the next run: making room must not wait for it.
+// dropExpired drops batches that are older, or have more events, than their subscriber keeps.
+// Failures are left to the next run: making room must not wait for it.
 func (m *Maintenance) dropExpired(ctx context.Context) {
 	dropped, err := m.retention.Drop(ctx, m.now(), m.until(expiryTimeout))
 	if len(dropped) > 0 {

@@ -25,8 +25,8 @@ func (m *Maintenance) ScrubAux(ctx context.Context) error {
 	return m.scrub(ctx, bus.QueueAux)
 }
 
-// ScrubWorkers removes workers that have been silent for [bus.ForgetAfter], and requeues what they
-// still hold. It is the handler of [bus.JobScrubWorkers], whose other half is to tidy up.
+// ScrubWorkers removes workers that have been silent for [bus.ForgetAfter], and requeues their
+// jobs. It is the handler of [bus.JobScrubWorkers], whose other half is to tidy up.
 func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *queue.Task) queue.Result {
 	m.tidy(ctx)
 	return m.finish(bus.JobScrubWorkers, m.scrubWorkers(ctx))
@@ -58,8 +58,8 @@ func (m *Maintenance) scrubWorkers(ctx context.Context) error {
 // Redis is unavailable, no heartbeat arrives. It is longer than the interval of heartbeats.
 const minRedisUptime = 10 * time.Second
 
-// canDetectDeadWorkers reports false for a while after Redis was unavailable, because then all
-// workers are silent, and while the clock of this process is wrong, or that of Redis may be.
+// canDetectDeadWorkers returns false for a while after Redis was unavailable, because then all
+// workers are silent, and while the clock of this process is wrong, or Redis's may be.
 func (m *Maintenance) canDetectDeadWorkers() bool {
 	if m.clockAgrees != nil && !m.clockAgrees() {
 		return false

@@ -90,8 +90,8 @@ func TestScrubWorkers(t *testing.T) {
 	})
 }
 
-// TestAHeartbeatOfTheFuture was noted by a worker whose clock was an hour ahead, or while that of
-// Redis was: it counts as one of now, so that the worker is dead 30 s later, and not in an hour.
+// TestAHeartbeatOfTheFuture has a heartbeat of a worker whose clock, or Redis's, was an hour ahead:
+// it counts as a present one, so that the worker is dead 30 s later, and not in an hour.
 func TestAHeartbeatOfTheFuture(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		ctx, st := t.Context(), storetest.Open(t, server)

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 )
 
-// Spare is something that others keep in the same Redis, and that autodrop may drop because nothing
-// in it is owed to anybody. It goes right after the idempotency keys, before the histories: what
-// topics have received may yet be replayed to somebody who has not had it.
+// Spare is data that other packages keep in the same Redis, and that autodrop may drop because
+// nothing in it is owed to a client. It goes right after the idempotency keys, before the
+// histories, whose events may yet be replayed to a subscriber that has not had them.
 type Spare interface {
 	// DropOldest drops the oldest of it, a slice of some hundred, and returns how many: 0 if none is
 	// left.

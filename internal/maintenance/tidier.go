@@ -16,8 +16,8 @@ import (
 // maxRemoved is the maximum number of counters that one command removes.
 const maxRemoved = 200
 
-// Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It
-// goes over them in small steps, again and again.
+// Tidier removes unused topics, and the counters of topics and clients that are gone. It goes over
+// them in small steps, again and again.
 type Tidier struct {
 	all   *store.Bus
 	store *store.Store
@@ -32,14 +32,14 @@ type Tidier struct {
 	named []named
 }
 
-// Named says how others name their counters: by a tag, whose values may go. Names reads those that
-// are there; it is not called while there is no such counter.
+// Named describes counters of other packages, which are labelled by a tag whose values may go.
+// Names returns the existing values; it is not called while there is no such counter.
 type Named struct {
 	Tag   string
 	Names func(context.Context) (map[string]bool, error)
 }
 
-// named is a [Named], with what it has read.
+// named is a [Named], with the names it has read.
 type named struct {
 	Named
 	there map[string]bool
@@ -94,8 +94,8 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 	return tidied, done, rdb.Wrap("tidy", err)
 }
 
-// sweep removes those of some topics that nobody has used for long. Before, it ends that their
-// events are relayed in vain, which would be a use.
+// sweep removes the unused ones of some topics. First it ends relays of their events that no
+// subscriber needs, because a relay counts as use.
 func (t *Tidier) sweep(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
 	if t.redis.IsOneOfSeveral() {
 		names := make([]bus.TopicName, len(topics))
@@ -126,7 +126,8 @@ func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string
 	if len(gone) == 0 {
 		return 0, nil
 	}
-	// Clients may have come since their names were read, but not those of counters read before.
+	// Clients may have been added since their names were read, but not those of counters read
+	// before.
 	if t.clients, err = t.counterNames(ctx); err != nil {
 		return 0, err
 	}
@@ -144,7 +145,7 @@ func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string
 	return removed, nil
 }
 
-// gone returns the counters whose topic or client is gone, without those that cannot be read.
+// gone returns the counters whose topic or client is gone, without the unreadable ones.
 func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
 	for _, field := range fields {
 		c, err := wire.UnpackCounter(field)

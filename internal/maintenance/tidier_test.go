@@ -56,7 +56,7 @@ func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 		assert.Equal(t, maintenance.Tidied{Topics: 1}, tidy(t, tidier, storetest.Start.Add(37*time.Hour)))
 		assert.ElementsMatch(t, []string{"subscribed", "published"}, f.Redis.SMembers(ctx, "topics").Val())
 
-		// What the Ruby original removes, it does not remove from our notes.
+		// The Ruby original removes these, but not our records of them.
 		f.Redis.SRem(ctx, "topics", "published")
 		f.Redis.Del(ctx, "topic:published")
 		tidy(t, tidier, storetest.Start.Add(37*time.Hour))
@@ -66,7 +66,8 @@ func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 	})
 }
 
-// TestCountersGoWithTheirTopicsAndClients has many counters, of which few are of what is there.
+// TestCountersGoWithTheirTopicsAndClients has many counters, few of them for existing topics and
+// clients.
 func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := storetest.NewBus(t, server)
@@ -130,8 +131,8 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 	})
 }
 
-// TestCountersOfOthersGoWithTheirNames has two counters by a tag of others, of which one is of what
-// is there.
+// TestCountersOfOthersGoWithTheirNames has two counters by another package's tag, one of them for
+// an existing name.
 func TestCountersOfOthersGoWithTheirNames(t *testing.T) {
 	f := storetest.NewBus(t, rdbtest.Embedded(t))
 	ctx, reads := t.Context(), 0

@@ -10,8 +10,8 @@ import (
 // tidyTimeout bounds one run. The next run does the rest.
 const tidyTimeout = time.Second
 
-// tidy removes topics that nobody uses, and the counters of topics and clients that are gone. After
-// a failure it is not repeated: the next run goes on where this one stopped.
+// tidy removes unused topics, and the counters of topics and clients that are gone. It does not
+// retry a failure: the next run continues where this one stopped.
 func (m *Maintenance) tidy(ctx context.Context) {
 	all, err := m.tidyUntilTimeout(ctx, tidyTimeout)
 	if all.Topics > 0 {
