@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// BenchmarkRecorder is what a count costs the process: for the process alone, for the bus too, and
-// with three labels.
+// BenchmarkRecorder measures the cost of a count: for the process alone, for the bus too, and with
+// three labels.
 func BenchmarkRecorder(b *testing.B) {
 	r := telemetry.NewRecorder(telemetry.NewRegistry(), storetest.Open(b, rdbtest.Embedded(b)), slog.New(slog.DiscardHandler))
 	b.Run("process", func(b *testing.B) {

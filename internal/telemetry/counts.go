@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Limits of what is kept in memory while Redis is unavailable: counters, and lists of tokens. Known
-// ones continue to count, new ones are lost.
+// Limits of the memory used while Redis is unavailable: counters, and lists of tokens. Known ones
+// continue to count, new ones are lost.
 const (
 	maxCounts   = 20_000
 	maxByTokens = 2_000
@@ -24,12 +24,12 @@ const flushTimeout = 3 * time.Second
 type Store interface {
 	// Tokens reads the public names of clients, by token.
 	Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error)
-	// AddCounters adds to counters, and removes from increments what it has added: after an error,
+	// AddCounters adds to counters, and removes the added ones from increments: after an error,
 	// increments has the rest.
 	AddCounters(ctx context.Context, increments map[bus.Counter]int64) error
 }
 
-// counts are what has been counted since the last flush.
+// counts are the counts since the last flush.
 type counts struct {
 	store Store
 	log   *slog.Logger
@@ -98,8 +98,8 @@ func sum(a, b int64) int64 {
 }
 
 // Run flushes the counters at an interval until the context is done. Call [Recorder.Flush] once
-// more at the end. A flush that has begun goes on, for 3 s at most: if it were abandoned, Redis
-// might have added what the last flush would add again.
+// more at the end. A flush that has begun goes on, for 3 s at most: if it were abandoned, the last
+// flush might add its numbers again.
 func (r *Recorder) Run(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -113,8 +113,8 @@ func (r *Recorder) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Flush adds what was counted to the counters in Redis. What it cannot add stays for the next
-// flush. If Redis' answer is lost, the same numbers are added twice.
+// Flush adds the counts to the counters in Redis. Counts it cannot add stay for the next flush. If
+// Redis' reply is lost, the same numbers are added twice.
 func (r *Recorder) Flush(ctx context.Context) {
 	if r == nil {
 		return
@@ -142,7 +142,7 @@ func (c *counts) flush(ctx context.Context) error {
 	err := c.store.AddCounters(ctx, taken)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for counter, n := range taken { // AddCounters has removed what it stored
+	for counter, n := range taken { // AddCounters has removed the stored ones
 		c.add(counter, n)
 	}
 	return err

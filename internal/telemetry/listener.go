@@ -17,16 +17,16 @@ const (
 	listenerWriteTimeout = 2 * time.Minute
 )
 
-// ServeOptions are what [Registry.Serve] does besides.
+// ServeOptions are options of [Registry.Serve].
 type ServeOptions struct {
 	// Program is web or worker. The health says so in the header Routemaster-Program.
 	Program string
 	// Ready returns an error while the program cannot do its work.
 	Ready func(context.Context) error
-	// Profiles serves those of net/http/pprof too, on a loopback or private address. They show the
-	// memory of the process, and take its time.
+	// Profiles serves the profiles of net/http/pprof too, on a loopback or private address. They
+	// show the memory of the process, and take its time.
 	Profiles bool
-	// ConnState, if given, is that of [http.Server].
+	// ConnState, if given, is used as [http.Server]'s.
 	ConnState func(net.Conn, http.ConnState)
 }
 

@@ -20,16 +20,16 @@ func NewLogger(w io.Writer, level slog.Level, json bool) *slog.Logger {
 	return slog.New(&condenser{Handler: handler, repeats: newRepeats()})
 }
 
-// LogFailure logs an error, if there is one, as what a background task has failed at. That Redis is
-// unavailable is left out: package rdb logs that, once for all.
+// LogFailure logs an error of a background task, if there is one. It leaves out that Redis is
+// unavailable: package rdb logs that, once for all.
 func LogFailure(log *slog.Logger, message string, err error, fields ...any) {
 	if err != nil && !errors.Is(err, bus.ErrUnavailable) {
 		log.Error(message, append(fields, "error", err)...)
 	}
 }
 
-// OutOfFiles warns that the process or its host is out of file descriptors, if an error says so.
-// Doing says what needed one.
+// OutOfFiles warns that the process or its host is out of file descriptors, if that is the error.
+// Doing names the operation that needed one.
 func OutOfFiles(log *slog.Logger, err error, doing string) {
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		Often(log, doing).Warn("out of file descriptors; raise the limit of open files", "doing", doing, "error", err)

@@ -12,11 +12,11 @@ import (
 // Namespace is the first part of the name of every Prometheus metric of ours.
 const Namespace = "routemaster"
 
-// Metric is what a [Recorder] counts or observes: a Prometheus metric of the process, a counter of
-// the whole bus, or both.
+// Metric is a value that a [Recorder] counts or observes: a Prometheus metric of the process, a
+// counter of the whole bus, or both.
 type Metric struct {
-	// Name is what Prometheus calls it, without the namespace, and Help its text. Without a
-	// name there is none.
+	// Name is its name in Prometheus, without the namespace, and Help its text. Without a name
+	// Prometheus does not have it.
 	Name, Help string
 	// Counter is the name of the counter of the bus, which is kept in Redis. Without it there is
 	// none.
@@ -91,8 +91,8 @@ func histogram(name, help string, buckets []float64, labels ...string) *Metric {
 	return add(Metric{kind: isHistogram, buckets: buckets, Name: name, Help: help, Labels: labels, Shown: len(labels)})
 }
 
-// summary has no quantiles: it is for what has many series, where one for each bucket would be too
-// many.
+// summary has no quantiles: it is for metrics with many series, where one for each bucket would be
+// too many.
 func summary(name, help string, labels ...string) *Metric {
 	return add(Metric{kind: isSummary, Name: name, Help: help, Labels: labels, Shown: len(labels)})
 }
@@ -146,7 +146,7 @@ const maxSeries = 10 * MaxValues
 // maxLabels is the most labels of a metric.
 const maxLabels = 3
 
-// family is what a recorder has of a metric.
+// family is a metric with a recorder's vectors for it.
 type family struct {
 	*Metric
 	counters  *prometheus.CounterVec
@@ -185,7 +185,7 @@ func newFamily(m *Metric, registry prometheus.Registerer) *family {
 	case isSummary:
 		f.observers = register.NewSummaryVec(prometheus.SummaryOpts{Namespace: Namespace, Name: m.Name, Help: m.Help}, shown)
 	}
-	// What is known from the start is 0 from the start.
+	// Series known from the start are 0 from the start.
 	if m.Shown == 0 {
 		f.make([maxLabels]string{})
 	}

@@ -92,7 +92,7 @@ var (
 	Signatures = counter("", "signatures_total", "Signatures of deliveries, by the type of secret.", "type")
 )
 
-// Dead letters, replays, and what is lost.
+// Dead letters, replays, and losses.
 var (
 	DeadLetterEvents = counter("", "dead_letter_events_total",
 		"Events that have become dead letters, by subscriber and reason.", Subscriber, "reason").from(texts(bus.DeathReasons)...)
@@ -149,8 +149,8 @@ var (
 // first is for a request without an answer, because the client has left.
 var StatusClasses = [6]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-// Jobs of services. Their series begin with the first job of a type, but for those that are known
-// to be.
+// Jobs of services. A series begins with the first job of its type, except series known from the
+// start.
 var (
 	JobAttempts = counter("jobs.attempts", "job_attempts_total",
 		"Attempts to hand a job to its service, by job type and outcome.", JobType, "outcome")
@@ -167,20 +167,20 @@ var (
 	EndedJobs = counter("jobs.ended", "jobs_ended_total",
 		"Jobs that ended, by job type and status.", JobType, "status", "process").but(2)
 	EnqueuedJobs = busCounter("jobs.enqueued", JobType)
-	// JobRequests are what came of requests where nothing else tells. They are not by type, because
-	// some are about types that do not exist.
+	// JobRequests counts the results of requests that no other metric shows. They are not by type,
+	// because some are about types that do not exist.
 	JobRequests = busCounter("jobs.requests", "request", "result")
 )
 
-// Values of the outcome of [JobAttempts] and [JobOutcomes], besides those that services report.
-// Held says that the service asked for time.
+// Values of the outcome of [JobAttempts] and [JobOutcomes], besides the outcomes that services
+// report. Held says that the service asked for time.
 const (
 	Held    = "held"
 	Lost    = "lost"
 	Retried = "retried"
 )
 
-// Values of the request of [JobRequests], and what came of them.
+// Values of the request of [JobRequests], and their results.
 const (
 	Create  = "create"  // a job type: created
 	Enqueue = "enqueue" // archived: a job of the id has ended
@@ -213,8 +213,8 @@ var (
 		"Moves of labels that cannot be published: their URL is too long, or the machine publishes no more.", "machine")
 )
 
-// BusOutcomes are the outcomes of [BusLabelSteps]: labels have moved, and what holds them up. The
-// others are left out, because most evaluations leave a gate closed.
+// BusOutcomes are the outcomes of [BusLabelSteps]: moves of labels, and what holds them up. Other
+// outcomes are left out, because most evaluations leave a gate closed.
 var BusOutcomes = []string{Moved, "failed", "attempted", "errored"}
 
 // Moved is the outcome of a step after which a label was in another state.

@@ -15,10 +15,10 @@ const (
 	maxSubjects = 100
 )
 
-// Often returns the logger for what may happen many times a second to one subject, such as a
-// subscriber. Of the lines with one message it writes the first at once, and then one in 10 s: its
-// field times says how often it happened since the line before, its other fields are the latest's.
-// A logger that writes DEBUG, or that [NewLogger] has not made, writes every line.
+// Often returns the logger for messages that may occur many times a second for one subject, such as
+// a subscriber. It writes the first line with a message at once, and then one in 10 s: its field
+// times says how often it occurred since the line before, its other fields are the latest's. A
+// logger that writes DEBUG, or that [NewLogger] has not made, writes every line.
 func Often(log *slog.Logger, subject string) *slog.Logger {
 	c, ok := log.Handler().(*condenser)
 	if !ok || c.Enabled(context.Background(), slog.LevelDebug) {
@@ -71,7 +71,8 @@ type repeats struct {
 	closed   bool
 }
 
-// repeatKey is what two lines have in common. A message has one key for all further subjects.
+// repeatKey identifies lines that repeat each other. A message has one key for all further
+// subjects.
 type repeatKey struct {
 	message, subject string
 	others           bool

@@ -20,7 +20,7 @@ import (
 // times matches the count of a line.
 var times = regexp.MustCompile(`times=(\d+)`)
 
-// counted returns how many lines stand for how many, the first of which have no count.
+// counted returns the number of lines, and of events they stand for; first lines have no count.
 func counted(text string) (lines, stand int) {
 	for line := range strings.Lines(text) {
 		lines, stand = lines+1, stand+1

@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Recorder takes note of what happens in a process. It is safe for concurrent use, and its methods
-// neither block nor fail. A nil Recorder does nothing.
+// Recorder counts the events of a process. It is safe for concurrent use, and its methods neither
+// block nor fail. A nil Recorder does nothing.
 type Recorder struct {
 	families []*family // by the index of their metric
 	counts   *counts

@@ -40,8 +40,8 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 	r.Flush(t.Context())
 }
 
-// TestAMetricIsCountedForTheProcessAndTheBus counts by all labels for the bus, and by those that
-// are shown for the process.
+// TestAMetricIsCountedForTheProcessAndTheBus counts by all labels for the bus, and by the shown
+// ones for the process.
 func TestAMetricIsCountedForTheProcessAndTheBus(t *testing.T) {
 	registry, st := telemetry.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
 	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
@@ -85,8 +85,7 @@ func TestAMetricIsCountedForTheProcessAndTheBus(t *testing.T) {
 	}, counters)
 }
 
-// TestEventsAreCountedForTokens names those of whom only the tokens are known when it stores what
-// it has counted.
+// TestEventsAreCountedForTokens records tokens only, and expects names when the counts are stored.
 func TestEventsAreCountedForTokens(t *testing.T) {
 	registry, st := telemetry.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
 	require.NoError(t, st.PutToken(t.Context(), "alice--1", "alice"))

@@ -20,7 +20,7 @@ func NewRegistry() *Registry {
 	return r
 }
 
-// AddBuild adds which version of which program runs, as the labels of a series that is 1.
+// AddBuild adds the program and its version, as the labels of a series that is 1.
 func (r *Registry) AddBuild(program, version string) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: Namespace, Name: "build_info",
@@ -42,7 +42,7 @@ func (r *Registry) AddReader(read func(Send)) {
 	r.MustRegister(&reader{read: read, descs: map[shown]*prometheus.Desc{}})
 }
 
-// reader collects what a function sends.
+// reader collects the metrics that a function sends.
 type reader struct {
 	read func(Send)
 

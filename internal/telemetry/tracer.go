@@ -34,8 +34,8 @@ type Tracer struct {
 // closeTimeout bounds how long a close sends queued spans.
 const closeTimeout = 3 * time.Second
 
-// NewTracer makes a tracer. Service is the name of what makes the spans, unless the environment
-// gives another. It fails if the environment is not valid.
+// NewTracer makes a tracer. Service is the service name of the spans, unless the environment gives
+// another. It fails if the environment is not valid.
 func NewTracer(service, version string, log *slog.Logger) (*Tracer, error) {
 	ctx := context.Background()
 	otel.SetErrorHandler(&traceErrors{log: log})
@@ -117,7 +117,7 @@ func (t *Tracer) start(ctx context.Context, name string, options ...trace.SpanSt
 
 // Traceparent returns a context's span in the notation of the W3C's traceparent header, with a
 // semicolon and its tracestate after it if there is one, without spaces. It is "" if the span is
-// not sampled, unless that is the caller's wish: then what follows is not sampled either.
+// not sampled, unless the caller asked for that: then later spans are not sampled either.
 func Traceparent(ctx context.Context) string {
 	span := trace.SpanContextFromContext(ctx)
 	if span.IsSampled() || span.IsValid() && ctx.Value(unsampledKey{}) != nil {
@@ -138,7 +138,7 @@ func traceparent(span trace.SpanContext) string {
 	return text
 }
 
-// What a tracestate may have, and the notation of the bus may not.
+// Characters that a tracestate may have, and the bus's notation may not.
 var (
 	withoutSpaces = strings.NewReplacer("%", "%25", " ", "%20")
 	withSpaces    = strings.NewReplacer("%25", "%", "%20", " ")
@@ -151,7 +151,7 @@ func spanOf(text string) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
-// IsSampled reports whether what [Traceparent] has written down is sampled.
+// IsSampled reports whether a text of [Traceparent] is sampled.
 func IsSampled(text string) bool { return spanOf(text).IsSampled() }
 
 // Propagate adds a context's span to the header of an outgoing request.

@@ -24,8 +24,9 @@ func newTracer(t *testing.T, sampler string) *telemetry.Tracer {
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-"
 
-// TestWhatACallerWantsGoesOn has requests come with a traceparent and a tracestate, their spans be
-// written down and read by another process, and what that sends have the same flags and state.
+// TestWhatACallerWantsGoesOn receives requests with a traceparent and a tracestate, writes down
+// their spans, has another process read them, and expects its requests to have the same flags and
+// state.
 //
 // The state may come in several lines, which a newline stands for here.
 func TestWhatACallerWantsGoesOn(t *testing.T) {
@@ -63,7 +64,7 @@ func TestWhatACallerWantsGoesOn(t *testing.T) {
 	}
 }
 
-// TestOneOfSeveralIsSampled has a batch come from requests of which one is sampled.
+// TestOneOfSeveralIsSampled makes a batch of several requests, one of them sampled.
 func TestOneOfSeveralIsSampled(t *testing.T) {
 	tracer := newTracer(t, "")
 	const sampled, not = trace + "b7ad6b7169203331-01", "00-11111111111111111111111111111111-2222222222222222-00"

@@ -41,7 +41,7 @@ func (d *datadog) Send(ctx context.Context, measures []Measure) (err error) {
 		return fmt.Errorf("the Datadog agent: %w", err)
 	}
 	answers := probe(address)
-	defer func() { // closing sends what is buffered
+	defer func() { // closing sends the buffer
 		err = cmp.Or(errors.Join(err, client.Close()), failed.get(), answers())
 	}()
 	for _, m := range measures {
@@ -73,11 +73,11 @@ func (f *failure) get() error {
 	return nil
 }
 
-// refusalTimeout is how long a host may take to say that nothing listens on a port.
+// refusalTimeout is how long a host may take to report a closed port.
 const refusalTimeout = 20 * time.Millisecond
 
 // probe sends an empty datagram, which agents ignore, and returns a function that fails if its host
-// has answered that nothing listens there. Of what is sent by UDP, nothing else tells that.
+// has reported the port closed. UDP gives no other sign of that.
 func probe(address string) (answers func() error) {
 	conn, err := net.Dial("udp", address)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// TestAnAgentThatIsGoneIsAnError sends what fits into one packet, of which UDP tells nothing.
+// TestAnAgentThatIsGoneIsAnError sends a single packet, whose loss UDP does not report.
 func TestAnAgentThatIsGoneIsAnError(t *testing.T) {
 	measures := []Measure{{Counter: bus.NewCounter("redis.bytes_used"), Value: 1, Gauge: true}}
 	send := func(agent string) error {

@@ -34,7 +34,7 @@ var urlForms = map[string]string{
 	NewRelic:    "like https://LICENSE_KEY@collector.newrelic.com, with a license key of 40 characters",
 }
 
-// Check checks the URL. Its error describes what the URL must be, and does not quote it.
+// Check checks the URL. Its error describes a valid URL, and does not quote this one.
 func (s ExceptionService) Check() error {
 	if s.Name == "" || s.Name == Print {
 		return nil

@@ -25,7 +25,7 @@ type MetricService interface {
 	TakesIncrements() bool
 }
 
-// MetricConfig says what is sent where.
+// MetricConfig configures a metric service.
 type MetricConfig struct {
 	// Service is "print", "datadog" or "none".
 	Service string

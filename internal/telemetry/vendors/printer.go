@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxMetricsLine bounds a log line of metrics, in bytes, including what every log line begins with.
+// maxMetricsLine bounds a log line of metrics, in bytes, including the start of every log line.
 const maxMetricsLine = 2000
 
-// printer writes measures to the log. Each run writes those that have changed since the run
+// printer writes measures to the log. Each run writes the measures that have changed since the run
 // before: at INFO one line with as many as fit, and at DEBUG the others.
 type printer struct {
 	log *slog.Logger
@@ -45,8 +45,8 @@ func (p *printer) Send(ctx context.Context, measures []Measure) error {
 	return nil
 }
 
-// changed returns the measures whose values differ from the last run's. Those of the whole bus come
-// first. A measure that no longer exists is not printed.
+// changed returns the measures whose values differ from the last run's, the whole bus's first. It
+// leaves out measures that no longer exist.
 func (p *printer) changed(measures []Measure) (changed []slog.Attr) {
 	now := map[string]int64{}
 	var whole, others []slog.Attr

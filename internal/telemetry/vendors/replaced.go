@@ -7,8 +7,7 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// Prefixes of the names that dashboards for the service know that jobs replace: what its two
-// programs sent.
+// Prefixes of names on dashboards of the service that jobs replace, whose two programs sent them.
 const (
 	Server   = "rickover.server."
 	Dequeuer = "rickover.dequeuer."

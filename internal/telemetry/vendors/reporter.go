@@ -59,7 +59,7 @@ type Reporter struct {
 	running  sync.WaitGroup
 }
 
-// Options say what a [Reporter] reports, and where.
+// Options configure a [Reporter].
 type Options struct {
 	Service ExceptionService
 	// Program and Version name the source of the reports.
@@ -71,7 +71,7 @@ type Options struct {
 }
 
 // NewReporter makes a reporter. If there is a service, it starts a goroutine that [Reporter.Close]
-// ends. Its error describes what is wrong with the service's URL, without secrets.
+// ends. Its error describes an invalid URL of the service, without secrets.
 func NewReporter(o Options, log *slog.Logger) (*Reporter, error) {
 	sender, err := newSender(o.Service, o.Program, o.Version, o.Transport)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *Reporter) Error(log *slog.Logger, event string, err error, fields ...sl
 }
 
 // Panic logs a recovered panic, and reports it. Call it from the deferred function that recovers,
-// so that the stack is that of the panic.
+// so that the stack is the panic's.
 func (r *Reporter) Panic(log *slog.Logger, event string, reason any, fields ...slog.Attr) {
 	text := fmt.Sprint(reason)
 	log.LogAttrs(context.Background(), slog.LevelError, event,
@@ -192,7 +192,7 @@ func (r *Reporter) logChange(failing bool, err error) bool {
 	return err != nil
 }
 
-// callers returns the stack of the reporter's caller, or, during a panic, that of the panic.
+// callers returns the stack of the reporter's caller or, during a panic, the panic's.
 func callers() []uintptr {
 	const own = 3 // runtime.Callers, this function and the reporter's method
 	stack := make([]uintptr, 64)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	rdbtest.Main(m, goleak.IgnoreAnyFunction("github.com/newrelic/go-agent/v3/newrelic.(*app).connectRoutine"))
 }
 
-// service is a service that answers when it may, and keeps what it got.
+// service is a service that answers when told, and keeps the reports it got.
 type service struct {
 	url    string
 	answer chan struct{}

@@ -88,7 +88,7 @@ func (l *lastResult) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections is what [http.Client.CloseIdleConnections] looks for.
+// CloseIdleConnections lets [http.Client.CloseIdleConnections] reach the transport.
 func (l *lastResult) CloseIdleConnections() {
 	if t, ok := l.transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
