@@ -70,7 +70,8 @@ func Of(all *store.Bus, pause time.Duration) *Doctor {
 // Pause is a good pause for [New].
 const Pause = time.Second
 
-// Examine reads all keys of each partition, a slice at a time, and reports violations of these rules:
+// Examine reads all keys of each partition, a slice at a time, and reports violations of these
+// rules:
 //
 //   - a batch has its list and its index entry, a subscriber, and exactly one job in exactly one
 //     state;
@@ -90,13 +91,13 @@ const Pause = time.Second
 //     its size is the size of its entries;
 //   - a replay has a subscriber and is in its set, and while it runs in the set of running ones;
 //     only running ones have a set of batches;
-//   - a service's job has a type, data and, until it has ended, its entry; it is in its type's list,
-//     and counts against the limit of its type while it is in progress;
+//   - a service's job has a type, data and, until it has ended, its entry; it is in its type's
+//     list, and counts against the limit of its type while it is in progress;
 //   - a label has metadata and is in the list of its state only, and in the list of errored ones if
 //     it is errored; it has an entry if it was asked for, if a trigger is not over, or if it is in
 //     an action and not errored;
-//   - a client's account equals the bytes of its job types and the labels it has made; a type states
-//     the bytes of itself and its jobs;
+//   - a client's account equals the bytes of its job types and the labels it has made; a type
+//     states the bytes of itself and its jobs;
 //   - a machine's outbox has only moves, which are numbered, and an entry to publish them;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;

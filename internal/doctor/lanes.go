@@ -148,7 +148,7 @@ func blockedUntil(e *Examination, token string) (until float64, unchanged []Chec
 	delivery := keys.Delivery(bus.Token(token))
 	for _, field := range []string{"throttled_until", "paused_until", "paced_until"} {
 		said := e.Elements[delivery][field]
-		if at, err := strconv.ParseFloat(said, 64); err == nil { // unreadable: blocks nothing
+		if at, err := strconv.ParseFloat(said, 64); err == nil { // an unreadable one does not block
 			until = max(until, at)
 		}
 		unchanged = append(unchanged, Is(said, "HGET", e.Full(delivery), field))

@@ -13,7 +13,7 @@ import (
 type Slot struct {
 	At time.Time
 	// Bus has the counts of the bus. Its queue is the sum of all subscribers, including the ones
-	// left out: the health is the worst, the age that of the oldest event.
+	// left out, its health the worst health, and its age the age of the oldest event.
 	Bus Totals
 	// Events is the number ever published. Unreadable and Scrubbed are as in the sample.
 	Events, Unreadable, Scrubbed int64
