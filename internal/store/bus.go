@@ -10,19 +10,19 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Bus is the top over the stores of a bus: one, or one for each of its partitions. Which of them
-// has a datum is decided here:
+// Bus routes calls to the stores of a bus: one, or one for each of its partitions. It decides which
+// partition keeps a datum:
 //
-//   - A topic has a home, where its events are published, and whatever is kept of them.
-//   - A subscriber is in the partition of its token, with all that is queued for it.
+//   - A topic has a home, where its events are published and all its data is kept.
+//   - A subscriber is in the partition of its token, with everything queued for it.
 //   - Tokens are in every partition.
-//   - A job type is in the partition of its name, with its jobs: [jobs.Bus] goes over these.
-//   - What there is once, such as counters, is in the first.
-//   - Lists are merged from all: package inspect.
+//   - A job type is in the partition of its name, with its jobs: [jobs.Bus] routes these.
+//   - Data that exists once, such as counters, is in the first partition.
+//   - Package inspect merges lists from all partitions.
 //
-// Each step of a change to several partitions can be repeated, and a crash between two of them
-// loses no event and leaves nothing that the next try does not end. On a bus without partitions
-// each call is one of its store. It is safe for concurrent use.
+// Each step of a change to several partitions can be repeated. A crash between two steps loses no
+// event, and the next try completes the change. On a bus without partitions each call goes to its
+// one store. Bus is safe for concurrent use.
 type Bus struct {
 	partitions rdb.Partitions
 	all        []*Store
@@ -42,10 +42,10 @@ func NewBus(all ...*Store) *Bus {
 // All are the stores, by number of their partitions.
 func (s *Bus) All() []*Store { return s.all }
 
-// Partitions are those of the stores.
+// Partitions returns the partitions of the stores.
 func (s *Bus) Partitions() rdb.Partitions { return s.partitions }
 
-// First has what there is once.
+// First returns the store of the first partition, which keeps the data that exists once.
 func (s *Bus) First() *Store { return s.all[0] }
 
 // Home is where the events of a topic are published.
@@ -61,7 +61,7 @@ func (s *Bus) Ping(ctx context.Context) error {
 	return eachStore(s.all, func(st *Store) error { return rdb.Wrap("ping", st.Partition().Ping(ctx).Err()) })
 }
 
-// Relays are those of each partition, by number.
+// Relays returns the relays of each partition, by number.
 func (s *Bus) Relays() []*Relays { return s.relays }
 
 // PingAny returns [bus.ErrUnavailable] unless some partition is there.
@@ -116,7 +116,7 @@ func askFrom[T any](ctx context.Context, s *Bus, first *Store, question func(con
 		err   error
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // those that are not needed any more
+	defer cancel() // stops calls whose results are no longer needed
 	order := append([]*Store{first}, s.others(first)...)
 	answers := make(chan answer, len(order))
 	for asked, failed := 0, 0; ; {

@@ -28,15 +28,15 @@ var (
 	ErrCopying = errors.New("`rtm copy` has begun to copy a bus to this Redis, and has not ended: run it again, with --restart, " +
 		"or empty this Redis")
 	// ErrMoved means that `rtm move` of an earlier version has moved the bus away, or had begun to.
-	// What is published here would be missed there.
+	// Events published here would be missing there.
 	ErrMoved = errors.New("an earlier version has moved the bus off this Redis, or has begun to: use the Redis that it was moved to; " +
 		"or, if the move is to be given up, remove the field `?!` of the key plans")
 	// errUnfinished is an [ErrNoBus] too: partitions may be there, and not all of them.
 	errUnfinished = fmt.Errorf("%w: its creation was begun, and has not ended", ErrNoBus)
 )
 
-// DefaultPartitions is how many partitions a bus has unless somebody says otherwise. That many
-// masters are of use at most.
+// DefaultPartitions is the number of partitions of a bus unless one is given. A bus can use at most
+// that many masters.
 const DefaultPartitions = 12
 
 // begun, before their number, says that partitions are being made.
@@ -51,7 +51,7 @@ func CreateBus(ctx context.Context, redis *rdb.Client, namespace string, count i
 	if err := requireNone(ctx, redis, at, namespace); err != nil {
 		return err
 	}
-	// It is claimed first, so that nobody else makes partitions of another number meanwhile.
+	// Claim it first, so that no other process creates a different number of partitions meanwhile.
 	claimed, err := at.SetNX(ctx, key, mark, 0).Result()
 	if err == nil && !claimed {
 		if err = requireMark(ctx, at, key, mark); err != nil {
@@ -66,16 +66,16 @@ func CreateBus(ctx context.Context, redis *rdb.Client, namespace string, count i
 			return fmt.Errorf("partition %d was not made; create the bus again, with %d partitions: %w", p.Number(), count, err)
 		}
 	}
-	// It comes last: nobody uses a bus before it is complete.
+	// The number is written last: a bus is not used before it is complete.
 	return rdb.Wrap("create the bus", at.Set(ctx, key, count, 0).Err())
 }
 
-// requireNone fails with [ErrBusExists] if there are partitions and nothing says how many: the node
-// that had their number has lost it, and another number would hide what the others have. It fails
-// with [bus.ErrUnavailable] unless every partition that it asks for answers.
+// requireNone fails with [ErrBusExists] if there are partitions but no record of their number: the
+// node that kept the record has lost it, and another number would hide existing data. It fails with
+// [bus.ErrUnavailable] unless every partition that it asks answers.
 func requireNone(ctx context.Context, redis *rdb.Client, at *rdb.Partition, namespace string) error {
 	if _, err := readCount(ctx, at, namespace); !errors.Is(err, ErrNoBus) || errors.Is(err, errUnfinished) {
-		return nil // what is there is looked at next
+		return nil // the next step checks the record
 	}
 	counts, err := findCounts(ctx, createTimeout, redis, namespace)
 	if len(counts) > 0 {
@@ -97,8 +97,8 @@ func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error
 }
 
 // OpenOne opens the store of a bus without partitions. It fails if Redis is a node of a cluster,
-// with [ErrCopying] or [ErrMoved], and with [bus.ErrUnavailable]: what is accepted before Redis
-// answers might be removed by a copy that begins again.
+// with [ErrCopying] or [ErrMoved], and with [bus.ErrUnavailable]: events accepted before Redis
+// answers might be removed by a copy that starts over.
 func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o Options) (*Bus, error) {
 	p := redis.Partition(namespace)
 	err := p.RefuseClusterNode(ctx)
@@ -194,11 +194,11 @@ func openCounted(redis *rdb.Client, count int, namespace string, o Options) *Bus
 // awaitInterval is the pause between two looks for a bus.
 const awaitInterval = time.Second
 
-// AwaitBus is [OpenBus] once there is a bus, and a part of Redis answers that has one of its
-// partitions. Until then it says in the log what it waits for. If the node has lost their number
-// that had it, it writes it again, as the partitions say it. Finder is another client of the
-// same Redis, which logs nothing: it asks for partitions that may not be there. AwaitBus
-// fails when its context ends, and with [ErrCopying] or [ErrMoved].
+// AwaitBus waits until there is a bus and a part of Redis with one of its partitions answers, then
+// opens it as [OpenBus] does. It logs what it waits for. If the node that kept the number of
+// partitions has lost it, AwaitBus writes it again, as the partitions report it. Finder is another
+// client of the same Redis, which logs nothing because it asks for partitions that may not exist.
+// AwaitBus fails when its context ends, and with [ErrCopying] or [ErrMoved].
 func AwaitBus(ctx context.Context, redis, finder *rdb.Client, namespace string, o Options, log *slog.Logger) (*Bus, error) {
 	at := redis.At(layout.Keys{Namespace: namespace}.Partitions())
 	for told := false; ; {
@@ -272,8 +272,8 @@ const (
 	createTimeout = 10 * time.Second
 )
 
-// FindPartitionCount is [PartitionCount], for operators. If the node is away that has the number,
-// or has lost it, it takes it from the partitions, each of which says how many there are.
+// FindPartitionCount is [PartitionCount], for operators. If the node that keeps the number is down
+// or has lost it, it reads the number from the partitions, each of which records it.
 func FindPartitionCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
 	looking, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
@@ -302,8 +302,8 @@ func findCount(ctx context.Context, redis *rdb.Client, namespace string, failure
 	return 0, failure
 }
 
-// findCounts asks partitions how many there are, and returns what they say, ascending: several
-// numbers if there are some of several buses. Its error is of a partition that did not answer.
+// findCounts asks partitions for their number, and returns the distinct answers, ascending: more
+// than one if partitions of several buses exist. Its error is from a partition that did not answer.
 func findCounts(ctx context.Context, timeout time.Duration, redis *rdb.Client, namespace string) (counts []int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

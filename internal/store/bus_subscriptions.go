@@ -23,7 +23,8 @@ func (s *Bus) PatchSubscriber(ctx context.Context, token bus.Token, sub bus.Subs
 	return s.subscribe(ctx, token, sub.Topics, func(st *Store) error { return st.PatchSubscriber(ctx, token, sub, now) })
 }
 
-// subscribe stores a subscription in the partition of a token, and has its topics be relayed there.
+// subscribe stores a subscription in its token's partition, and opens relays of its topics to
+// there.
 func (s *Bus) subscribe(ctx context.Context, token bus.Token, topics []bus.TopicName, put func(*Store) error) error {
 	st := s.Of(token)
 	if !st.Partition().IsOneOfSeveral() || len(topics) == 0 {
@@ -67,8 +68,8 @@ func (s *Bus) byHome(topics []bus.TopicName) map[rdb.Number][]bus.TopicName {
 	return found
 }
 
-// mayName returns a [bus.TopicLimitError] if there would be too many topics with those that are new
-// to the bus of some, which a client names. Two such clients at once may get a few more.
+// mayName returns a [bus.TopicLimitError] if the topics that a client names and the bus does not
+// know yet would exceed a limit. Two such clients at once may exceed it slightly.
 func (s *Bus) mayName(ctx context.Context, client bus.ClientName, topics map[rdb.Number][]bus.TopicName) error {
 	ofClient, ofBus := s.First().TopicLimits()
 	if ofClient == 0 && ofBus == 0 {
@@ -117,9 +118,9 @@ func (s *Bus) mayName(ctx context.Context, client bus.ClientName, topics map[rdb
 	return nil
 }
 
-// Relay has the events of topics be relayed to the partition of a subscriber, who is subscribed to
-// them. That they are needed no more, the partition says when it gets some. It fails with
-// [bus.ErrUnavailable], or [bus.ErrTokenUnknown] if the subscriber is gone.
+// Relay starts relaying events of topics to the partition of a subscriber that is subscribed to
+// them. The partition ends a relay it no longer needs when events arrive. Relay fails with
+// [bus.ErrUnavailable], or with [bus.ErrTokenUnknown] if the subscriber is gone.
 func (s *Bus) Relay(ctx context.Context, token bus.Token, topics []bus.TopicName) error {
 	to := s.Of(token)
 	name, err := to.ClientName(ctx, token)
@@ -149,7 +150,7 @@ func (s *Bus) Unsubscribe(ctx context.Context, token bus.Token, topic bus.TopicN
 	if !errors.Is(err, bus.ErrTopicUnknown) || home == st.Partition() {
 		return err
 	}
-	// A partition knows the topics of its subscribers, and those of which it is the home.
+	// A partition knows the topics of its subscribers and the topics whose home it is.
 	known, failure := home.SIsMember(ctx, layout.Keys{Namespace: home.Namespace()}.Topics(), string(topic)).Result()
 	if failure != nil {
 		return rdb.Wrap("unsubscribe", failure)

@@ -56,8 +56,8 @@ func (s *Bus) spread(ctx context.Context, token bus.Token, name bus.ClientName) 
 	})
 }
 
-// AddToken registers a client's token unless it is registered, under whatever name. It fails with
-// [bus.ErrUnavailable].
+// AddToken registers a client's token unless it is registered already, even under another name. It
+// fails with [bus.ErrUnavailable].
 func (s *Bus) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
 	st := s.Of(token)
 	if err := st.AddToken(ctx, token, name); err != nil || len(s.all) == 1 {
@@ -120,9 +120,9 @@ func (s *Bus) FinishRotation(ctx context.Context, old bus.Token) error {
 // maxSyncs is how often partitions follow a token that changes meanwhile.
 const maxSyncs = 6
 
-// SyncToken has all other partitions know a token by the name by which its own does, which decides.
-// It ends what a change that was broken off has begun. One that its own does not know it leaves as
-// it is. It fails with [bus.ErrUnavailable].
+// SyncToken copies a token's registration from its own partition, which decides, to all others. It
+// completes an interrupted change. A token that its own partition does not know is left unchanged.
+// It fails with [bus.ErrUnavailable].
 func (s *Bus) SyncToken(ctx context.Context, token bus.Token) error {
 	own, synced := s.Of(token), false
 	var before bus.ClientName

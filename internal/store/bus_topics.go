@@ -68,9 +68,9 @@ func (s *Bus) deleteElsewhere(ctx context.Context, from *Relays, d *Deletion) er
 	})
 }
 
-// EndUnwantedRelays ends that events of topics, of which a partition is the home, are relayed to
-// partitions that have no subscriber of them: a relay does that too, but only as it brings some. It
-// fails with [bus.ErrUnavailable].
+// EndUnwantedRelays stops relaying events of topics, whose home is the given partition, to
+// partitions without a subscriber of them. A relay does that too, but only when it carries events.
+// It fails with [bus.ErrUnavailable].
 func (s *Bus) EndUnwantedRelays(ctx context.Context, home *Store, topics []bus.TopicName) error {
 	from := s.relays[home.Partition().Number()]
 	open, err := from.Opened(ctx, topics)

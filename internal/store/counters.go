@@ -10,12 +10,12 @@ import (
 	"routemaster/internal/wire"
 )
 
-// countersPerTrip bounds what one round trip counts.
+// countersPerTrip bounds the counters sent in one round trip.
 const countersPerTrip = 500
 
-// AddCounters adds to the counters of the bus, and removes from increments what it has added: after
-// an error, increments has the rest. A counter that would exceed 64 bits, or is not a number, is
-// set to its increment.
+// AddCounters adds increments to the counters of the bus, and removes from the map each increment
+// that it has added, so after an error the rest remains. A counter that would exceed 64 bits, or is
+// not a number, is set to its increment.
 func (s *Store) AddCounters(ctx context.Context, increments map[bus.Counter]int64) error {
 	for some := range slices.Chunk(slices.Collect(maps.Keys(increments)), countersPerTrip) {
 		if err := s.addCounters(ctx, some, increments); err != nil {
@@ -50,8 +50,8 @@ func (s *Store) addCounters(ctx context.Context, counters []bus.Counter, increme
 	return rdb.Wrap("count", err)
 }
 
-// countEach sends one command for each counter, and returns which succeeded. The error is that of
-// the call if it is to be repeated, else that of any command.
+// countEach sends one command for each counter, and returns which of them succeeded. If the whole
+// call has to be repeated, it returns the call's error, otherwise the error of any command.
 func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command func(rdb.Commands, bus.Counter) rdb.AnyReply) (stored []bool, err error) {
 	cmds := make([]rdb.AnyReply, len(counters))
 	_ = s.redis.Pipelined(ctx, "count", func(pipe rdb.Commands) { // each command has its own error

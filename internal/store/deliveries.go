@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Delivery is a batch, closed to new events, with what is needed to deliver it.
+// Delivery is a batch, closed to new events, with the data needed to deliver it.
 type Delivery struct {
 	Batch      bus.BatchID
 	Subscriber bus.Token
@@ -40,7 +40,7 @@ type Delivery struct {
 	// Traceparents are of a few of the requests that the events came with, if
 	// [BatchOptions].Traceparents asks for them.
 	Traceparents []string
-	// Basis is what the batch of a subscriber with options needs besides, else nil.
+	// Basis is further data for the batch of a subscriber with options, else nil.
 	Basis *Basis
 	// Ahead is how many batches of the subscriber may be taken ahead: see [queue.AheadKind].
 	Ahead int
@@ -97,8 +97,8 @@ type BatchOptions struct {
 	MaxAhead int
 }
 
-// batches are the queue's entries that deliver a batch: their payload is a [*Delivery], what is
-// discarded of them a [DroppedBatch], whose subscriber is gone, or an [ExpiredBatch].
+// batches is the kind of queue entries that deliver a batch. Their payload is a [*Delivery]. A
+// discarded entry yields a [DroppedBatch] if its subscriber is gone, or an [ExpiredBatch].
 type batches struct {
 	store   *Store
 	options BatchOptions
@@ -144,7 +144,7 @@ func (b *batches) isMigrating(ctx context.Context) bool {
 	found, err := b.store.redis.Exists(ctx, b.store.keys.Migration()).Result()
 	if err != nil {
 		b.lookedUpAt.Store(before)
-		return true // to look for what the original has left costs little
+		return true // it is cheap to look for data of the Ruby original
 	}
 	b.migrating.Store(found > 0)
 	return found > 0

@@ -12,14 +12,14 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header states its arguments, its result and what it keeps.
 var (
 	scriptHistoryRead   = newScript("history_read")
 	scriptHistoryTrim   = newScript("history_trim")
 	scriptHistoryOldest = newScript("history_oldest")
 )
 
-// Those that change something for a client.
+// The scripts that change something for a client.
 var (
 	scriptHistoryPut    = newScript("history_put")
 	scriptHistoryDelete = newScript("history_delete")
@@ -53,8 +53,8 @@ func NewHistory(st *Store) *History {
 	return &History{st, st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
-// HistoryLimits say how much a history keeps: the newest events, as many as all of the limits
-// allow. 0 is no limit; [NewHistoryLimits] makes what a history may have.
+// HistoryLimits bounds a history, which keeps the newest events that all of the limits allow. 0 is
+// no limit; [NewHistoryLimits] returns valid limits.
 type HistoryLimits struct {
 	Events int64
 	// Age is how long ago an event may have been received, in whole ms.
@@ -70,8 +70,8 @@ const (
 	minSize, maxSize = 1000, 1_000_000_000
 )
 
-// NewHistoryLimits returns limits, of which nil ones are not wanted; age is in ms. It fails with a
-// [bus.Invalid] that points to the one that may not be, or says that one is needed.
+// NewHistoryLimits returns limits; nil means no limit, and age is in ms. It fails with a
+// [bus.Invalid] that points to the limit that is out of range, or says that a limit is required.
 func NewHistoryLimits(events, age, bytes *int64) (l HistoryLimits, err error) {
 	var ms int64
 	for _, limit := range []struct {
@@ -105,10 +105,10 @@ func argument(limit int64) any {
 	return limit
 }
 
-// Put has a topic keep a history, which begins with the next event, or changes the limits of the
-// one it keeps: what they do not allow goes within seconds. It asks in the name of by, the topic's
-// publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
-// [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
+// Put starts a history of a topic with the next event, or changes the limits of an existing one:
+// events beyond the limits are removed within seconds. The client by is the topic's publisher, or
+// root if empty. It fails with [bus.ErrTopicUnknown], [bus.ErrTopicClaimed] or
+// [bus.ErrUnavailable].
 func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l HistoryLimits, now time.Time) error {
 	return h.change(ctx, "keep a history", topic, scriptHistoryPut,
 		string(topic), string(by), now.UnixMilli(), argument(l.Events), argument(l.Age.Milliseconds()), argument(l.Bytes))
@@ -122,7 +122,7 @@ func (h *History) Delete(ctx context.Context, topic bus.TopicName, by bus.Token)
 }
 
 func (h *History) change(ctx context.Context, what string, topic bus.TopicName, script *rdb.Script, args ...any) error {
-	if topic.Validate() != nil { // those of the Ruby original may have the name of another key
+	if topic.Validate() != nil { // a topic of the Ruby original may be named like another key
 		return bus.ErrTopicUnknown
 	}
 	change := h.store.redis.Change(ctx, script, args...)
@@ -140,20 +140,20 @@ func historyRefused(what, word string) error {
 	return fmt.Errorf("%s: refused for an unknown reason %q", what, word)
 }
 
-// HistoryStatus is what a history keeps.
+// HistoryStatus describes a history.
 type HistoryStatus struct {
 	Limits HistoryLimits
-	// First is the position of the oldest event, Last that of the newest. Of an empty history First
-	// is the next position, and Last the one before it.
+	// First is the position of the oldest event, Last the position of the newest. If the history is
+	// empty, First is the next position, and Last the one before it.
 	First, Last int64
 	// OldestAt is when the oldest event was received; zero if there is none.
 	OldestAt time.Time
-	// Events and Bytes are what is stored.
+	// Events and Bytes are the numbers of events and bytes stored.
 	Events, Bytes int64
 }
 
-// Get returns what the history of a topic keeps. It fails with [bus.ErrTopicUnknown],
-// [ErrNoHistory] or [bus.ErrUnavailable].
+// Get returns the status of a topic's history. It fails with [bus.ErrTopicUnknown], [ErrNoHistory]
+// or [bus.ErrUnavailable].
 func (h *History) Get(ctx context.Context, topic bus.TopicName) (s HistoryStatus, err error) {
 	if topic.Validate() != nil {
 		return s, bus.ErrTopicUnknown

@@ -14,8 +14,8 @@ import (
 // HistoryEntry is an event in a history.
 type HistoryEntry struct {
 	Position int64
-	// ReceivedAt is when the bus received it, in ms since the Unix epoch; never before that of the
-	// entry before it.
+	// ReceivedAt is when the bus received the event, in ms since the Unix epoch; never before
+	// ReceivedAt of the previous entry.
 	ReceivedAt int64
 	Event      wire.PackedEvent
 }
@@ -69,11 +69,12 @@ func (h *History) Read(ctx context.Context, topic bus.TopicName, from int64, lim
 	return s, nil
 }
 
-// PositionAt returns the position of the first event of a topic's history that was received at a
-// time or later; if there is none, that of the next event. It fails as [History.Read] does.
+// PositionAt returns the position of the first event of a topic's history that was received at
+// since or later, or the position of the next event if there is none. It fails as [History.Read]
+// does.
 func (h *History) PositionAt(ctx context.Context, topic bus.TopicName, since time.Time) (int64, error) {
-	// A bisection in one step would take too long in a list of millions. What is removed meanwhile is
-	// older than what is left.
+	// A bisection in one step would take too long in a list of millions. Events removed meanwhile are
+	// older than the remaining ones.
 	for low, high := int64(0), int64(math.MaxInt64); ; {
 		s, err := h.Read(ctx, topic, low+(high-low)/2, 1)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What one round trip looks at, and what one step of [History.DropOldest] drops.
+// The limits of one round trip, and of one step of [History.DropOldest].
 const (
 	topicsPerTrip         = 100
 	historyDroppedPerStep = 1000
@@ -27,17 +27,17 @@ func (d DroppedHistory) Events() (total int) {
 	return total
 }
 
-// Add adds what was dropped elsewhere.
+// Add adds the events of other.
 func (d DroppedHistory) Add(other DroppedHistory) {
 	for topic, events := range other {
 		d[topic] += events
 	}
 }
 
-// Trim removes from all histories what their limits do not let them keep, as of a time: publishes
-// leave what grows too old while a topic is idle, and what one step has no time for. It takes steps
-// while goesOn says so, and returns what it has removed, also with an error. Histories that cannot
-// be read are left to doctor. It fails with [bus.ErrUnavailable].
+// Trim removes events beyond their limits from all histories, as of a time: publishes do not remove
+// events that grow too old while a topic is idle, nor more than one step has time for. It takes
+// steps while goesOn returns true, and returns what it has removed, also with an error. It skips
+// histories that cannot be read: doctor repairs them. It fails with [bus.ErrUnavailable].
 func (h *History) Trim(ctx context.Context, now time.Time, goesOn func() bool) (trimmed DroppedHistory, err error) {
 	trimmed = DroppedHistory{}
 	topics, err := h.Topics(ctx)
@@ -52,7 +52,7 @@ func (h *History) Trim(ctx context.Context, now time.Time, goesOn func() bool) (
 	return trimmed, err
 }
 
-// trim takes one step for each of some topics, and returns those that are not done.
+// trim takes one step for each topic, and returns the topics that are not done.
 func (h *History) trim(ctx context.Context, topics []bus.TopicName, now time.Time, trimmed DroppedHistory) (left []bus.TopicName, err error) {
 	calls := make([]rdb.Call, len(topics))
 	for i, topic := range topics {
@@ -74,16 +74,16 @@ func (h *History) trim(ctx context.Context, topics []bus.TopicName, now time.Tim
 	return left, nil
 }
 
-// note adds what a script has removed.
+// note adds the events that a script has removed.
 func (d DroppedHistory) note(topic bus.TopicName, reply []any) {
 	if events, _ := reply[0].(int64); events > 0 {
 		d[topic] += int(events)
 	}
 }
 
-// DropOldest drops some of the oldest events of all histories, to make room, and returns what it
-// has dropped. It takes no memory. It returns none when no other is left, or none that can be read.
-// It fails with [bus.ErrUnavailable].
+// DropOldest drops some of the oldest events of all histories, to free memory, and returns them by
+// topic. It allocates no memory. It returns none when no other event is left, or none that can be
+// read. It fails with [bus.ErrUnavailable].
 func (h *History) DropOldest(ctx context.Context, now time.Time) (DroppedHistory, error) {
 	dropped := DroppedHistory{}
 	topics, err := h.byAge(ctx)

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Lanes say which events of a subscriber are delivered one after the other: those of one lane.
+// Lanes divides a subscriber's events: events of one lane are delivered one after the other.
 type Lanes struct {
 	// Version changes with each change of the lanes. It is empty if the subscriber has one lane.
 	Version string
@@ -62,8 +62,8 @@ func LaneName(token bus.Token, lane int) string {
 	return string(token) + "/" + strconv.Itoa(lane)
 }
 
-// Of returns the lane of an event, from 0 on: that of its value at the order key, or of its URL if
-// it has none there.
+// Of returns the lane of an event, from 0 on. It depends on the event's value at the order key, or
+// on its URL if it has no such value.
 func (l Lanes) Of(event wire.PackedEvent) int {
 	if l.Count == 1 {
 		return 0
@@ -105,7 +105,7 @@ func (c *laneCache) sort(p *Publication) (args []any) {
 	return args
 }
 
-// put replaces what is known of a topic.
+// put replaces the cached lanes of a topic.
 func (c *laneCache) put(topic bus.TopicName, known []subscriberLanes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

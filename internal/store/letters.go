@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header states its arguments, its result and what it keeps.
 var (
 	scriptLetterRedeliver = newScript("letter_redeliver")
 	scriptLetterDiscard   = newScript("letter_discard")
@@ -23,10 +23,10 @@ var (
 // ErrLetterUnknown means that the subscriber has no such dead letter.
 var ErrLetterUnknown = errors.New("there is no such dead letter")
 
-// Letters are the dead letters of all subscribers in a store: events that the bus does not deliver
-// any more, in one letter those that died together. The step that settles a delivery makes them:
-// lua/lib/letters.lua. They are listed, taken back to the queue, discarded, and removed if they are
-// too many or too old. It is safe for concurrent use.
+// Letters are the dead letters of all subscribers in a store: events that the bus no longer
+// delivers, one letter for events that died together. The step that completes a delivery creates
+// them: lua/lib/letters.lua. Letters lists them, redelivers them, discards them, and removes them
+// if they are too many or too old. It is safe for concurrent use.
 type Letters struct {
 	redis *rdb.Partition
 	keys  layout.Keys
@@ -43,11 +43,11 @@ type Letter struct {
 	// DiedAt is when the bus gave up on the events, CreatedAt when the first of their batch came.
 	DiedAt, CreatedAt time.Time
 	Reason            bus.DeathReason
-	// Status is that of the endpoint's last answer, 0 if there was none; Error is why there was
-	// none, empty if there was.
+	// Status is the status of the endpoint's last answer, 0 if there was none. Error says why there
+	// was none, and is empty if there was one.
 	Status int
 	Error  string
-	// Note is what the endpoint's receipt said of the event.
+	// Note is the note on the event in the endpoint's receipt.
 	Note string
 	// Attempts is how often the batch was tried.
 	Attempts int

@@ -13,8 +13,8 @@ import (
 // maxCandidates is about how many letters one call of [Letters.DropOldest] looks at.
 const maxCandidates = 1000
 
-// DropOldest drops some of the oldest dead letters of all subscribers, and returns what it has
-// dropped, also with an error. It takes no memory. It returns none when no other is left.
+// DropOldest drops some of the oldest dead letters of all subscribers, and returns them, also with
+// an error. It allocates no memory. It returns none when no other letter is left.
 func (l *Letters) DropOldest(ctx context.Context, now time.Time) (dropped DroppedLetters, err error) {
 	tokens, err := l.redis.HKeys(ctx, l.keys.DeadLetterEvents()).Result()
 	if err != nil || len(tokens) == 0 {
@@ -49,9 +49,9 @@ type candidate struct {
 	token string
 }
 
-// oldest returns the oldest dead letters of some subscribers, by token and oldest first. Of each it
-// reads a part: what is newer than the end of a part that ends before its index does is left out,
-// because something older may be behind it.
+// oldest returns the oldest dead letters of some subscribers, by token and oldest first. It reads a
+// part of each index. If a part ends before its index does, older letters may follow, so oldest
+// leaves out letters newer than the end of that part.
 func (l *Letters) oldest(ctx context.Context, tokens []string) (map[string][]string, error) {
 	var candidates []candidate
 	end, depth := math.Inf(1), int64(max(1, maxCandidates/len(tokens)))

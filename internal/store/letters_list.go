@@ -13,7 +13,7 @@ import (
 type LetterFilter struct {
 	// Reason is empty for any.
 	Reason bus.DeathReason
-	// Status is that of the endpoint's last answer, [NoAnswer] if there was none, 0 for any.
+	// Status is the status of the endpoint's last answer, [NoAnswer] if there was none, 0 for any.
 	Status int
 	// Since and Before bound the time of death: it is not before Since, and before Before. Zero is
 	// no bound.
@@ -58,10 +58,10 @@ const (
 	listedPerTrip = 100
 )
 
-// List returns dead letters of a subscriber, newest first, and what to give as After for those that
-// follow: empty if there are none. A page may have less than its limit before the end, because one
-// call looks at 1,000 letters at most. List fails with a [bus.Invalid] if After is no such value,
-// or with [bus.ErrUnavailable].
+// List returns dead letters of a subscriber, newest first, and the value of After for the next
+// page, empty if there is none. A page may have fewer letters than its limit before the end,
+// because one call looks at 1,000 letters at most. List fails with a [bus.Invalid] if After is
+// malformed, or with [bus.ErrUnavailable].
 func (l *Letters) List(ctx context.Context, token bus.Token, f LetterFilter, p LetterPage) (some []Letter, next string, err error) {
 	after, err := parsePlace(p.After)
 	if err != nil {
@@ -121,7 +121,7 @@ func parsePlace(text string) (rdb.Scored, error) {
 	return rdb.ParsePlace(text)
 }
 
-// behind returns those of some members, which are in descending order, that come after a place.
+// behind returns the members, which are in descending order, that come after a place.
 func behind(place rdb.Scored, members []rdb.Scored) []rdb.Scored {
 	for i, m := range members {
 		if m.Compare(place) < 0 {

@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What one call redelivers or discards at most, unless one letter has more events.
+// The limits of one call that redelivers or discards, unless one letter has more events.
 const (
 	MaxMovedLetters = 100
 	MaxMovedEvents  = 10_000
@@ -16,13 +16,13 @@ const (
 
 // LetterSelection says which dead letters are to be redelivered or discarded.
 type LetterSelection struct {
-	// IDs are the letters' UIDs, if they are given. Those of others, and unknown ones, are ignored.
+	// IDs are the letters' UIDs, if given. Unknown UIDs and letters of other subscribers are ignored.
 	IDs []bus.BatchID
 	// Filter says which are meant, if no IDs are given.
 	LetterFilter
 }
 
-// MovedLetters says what one call has redelivered or discarded.
+// MovedLetters is the result of one call that redelivers or discards.
 type MovedLetters struct {
 	// Letters and Events are how many.
 	Letters, Events int
@@ -32,10 +32,10 @@ type MovedLetters struct {
 }
 
 // Redeliver puts dead letters of a subscriber back into its queue, oldest first, at most
-// [MaxMovedLetters] or [MaxMovedEvents]. They are batches again, each with the events it had, come
-// behind what waits there, and may die again. A letter whose events are lost is removed. Redeliver
-// is one atomic step: after an error it was done or not. It fails with [bus.ErrNotSubscribed] or
-// [bus.ErrUnavailable].
+// [MaxMovedLetters] or [MaxMovedEvents]. They become batches again, each with its events, queue
+// behind the batches that wait there, and may die again. A letter whose events are lost is removed.
+// Redeliver is one atomic step: after an error it was done or not. It fails with
+// [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (l *Letters) Redeliver(ctx context.Context, token bus.Token, s LetterSelection) (MovedLetters, error) {
 	return l.move(ctx, "redeliver dead letters", scriptLetterRedeliver, token, s, bus.NewOptionsVersion())
 }
@@ -149,8 +149,8 @@ func (l *Letters) Count(ctx context.Context, token bus.Token, f LetterFilter) (l
 	return letters, all > maxCounted, rdb.Wrap("count dead letters", err)
 }
 
-// How many letters are looked at for what they died of: in one round trip, and in all once there
-// are enough to move.
+// The number of letters whose causes are read: in one round trip, and in all once there are enough
+// to move.
 const (
 	lookedPerTrip = 1000
 	maxCounted    = 10_000
@@ -183,7 +183,7 @@ func (l *Letters) findMatching(ctx context.Context, token bus.Token, f LetterFil
 	}
 }
 
-// matching returns those of some letters that a filter means.
+// matching returns the letters that match a filter.
 func (l *Letters) matching(ctx context.Context, window []rdb.Scored, f LetterFilter) (ids []string, err error) {
 	causes := make([]rdb.Reply[[]any], len(window))
 	err = l.redis.Reads(ctx, "find dead letters", func(pipe rdb.Commands) {

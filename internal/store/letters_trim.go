@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What one step drops at most, so that it does not keep Redis from serving others.
+// The limits of one step, so that it does not block Redis for long.
 const (
 	droppedPerStep       = 100
 	droppedEventsPerStep = 1000
@@ -29,7 +29,7 @@ type DroppedLetters struct {
 	Gone int
 }
 
-// Add adds what was dropped elsewhere.
+// Add adds the letters of other.
 func (d *DroppedLetters) Add(other DroppedLetters) {
 	d.Letters += other.Letters
 	d.Gone += other.Gone
@@ -41,16 +41,16 @@ func (d *DroppedLetters) Add(other DroppedLetters) {
 	}
 }
 
-// add adds what a script has dropped: the number of letters, and that of events.
+// add adds the numbers of letters and of events that a script has dropped.
 func (d *DroppedLetters) add(token string, counts []any) {
 	if letters := int(counts[0].(int64)); letters > 0 {
 		d.Add(DroppedLetters{Letters: letters, Events: map[bus.Token]int{bus.Token(token): int(counts[1].(int64))}})
 	}
 }
 
-// Trim drops the oldest dead letters of each subscriber that has more than its options let it keep,
-// those that are too old, and all of subscribers that are gone. It takes steps while goesOn says
-// so, and returns what it has dropped, also with an error.
+// Trim drops the oldest dead letters of each subscriber that has more than its options allow,
+// letters that are too old, and all letters of subscribers that are gone. It takes steps while
+// goesOn returns true, and returns what it has dropped, also with an error.
 func (l *Letters) Trim(ctx context.Context, now time.Time, goesOn func() bool) (dropped DroppedLetters, err error) {
 	sums, err := l.redis.HKeys(ctx, l.keys.DeadLetterEvents()).Result()
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *Letters) Trim(ctx context.Context, now time.Time, goesOn func() bool) (
 	return dropped, nil
 }
 
-// limits reads what subscribers may keep. Those that are gone may keep nothing.
+// limits reads the limits of subscribers. A subscriber that is gone may keep nothing.
 func (l *Letters) limits(ctx context.Context, tokens []string) (map[string]bus.DeadLetters, error) {
 	subscribed, options := make([]rdb.Reply[bool], len(tokens)), make([]rdb.Reply[string], len(tokens))
 	err := l.redis.Reads(ctx, "trim dead letters", func(pipe rdb.Commands) {
@@ -96,8 +96,8 @@ var gone = bus.DeadLetters{}
 // optionName is the option that has the limits.
 const optionName = "dead_letters"
 
-// limitsOf reads the option. One that is off, or cannot be read, leaves the default limits: what is
-// there then ages out.
+// limitsOf parses the option. If it is off or cannot be read, the default limits apply, so existing
+// letters age out.
 func limitsOf(option string) bus.DeadLetters {
 	o, _ := bus.ParseOptions(map[string]string{optionName: option})
 	if o.DeadLetters == nil {
@@ -123,8 +123,8 @@ func (a trimArgs) list() []any {
 	return []any{a.Token, a.KeptEvents, a.KeptBytes, a.KeptSince, a.MaxCount, a.MaxEvents, a.Now, a.Seed}
 }
 
-// trim takes one step for each subscriber, and removes from limits those that are done. Letters of
-// one that cannot be read are left to doctor.
+// trim takes one step for each subscriber, and removes from limits the subscribers that are done.
+// It skips subscribers whose letters cannot be read: doctor repairs them.
 func (l *Letters) trim(ctx context.Context, now time.Time, limits map[string]bus.DeadLetters, dropped *DroppedLetters) error {
 	tokens := slices.Sorted(maps.Keys(limits))
 	calls := make([]rdb.Call, len(tokens))

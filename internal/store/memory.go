@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// DroppedBatch is a batch that will not be delivered. Its events do not include what a gap notice
-// tells, which was lost before.
+// DroppedBatch is a batch that will not be delivered. Its events do not include the events that a
+// gap notice reports, which were lost before.
 type DroppedBatch struct {
 	Subscriber bus.Token
 	Events     int
@@ -22,8 +22,7 @@ type ExpiredBatch struct {
 	Events int
 }
 
-// What one call looks at and drops at most, so that it does not keep Redis from serving others, and
-// does not drop much more than is needed.
+// The limits of one call, so that it does not block Redis for long, nor drop much more than needed.
 const (
 	batchesPerLook = 500
 	batchesPerDrop = 100
@@ -41,12 +40,12 @@ type OldestBatches struct {
 	former bool
 }
 
-// OldestBatches returns those of some subscribers, of all if none is given.
+// OldestBatches returns the oldest batches of some subscribers, or of all if none is given.
 func (s *Store) OldestBatches(of ...bus.Token) *OldestBatches {
 	return &OldestBatches{store: s, of: of}
 }
 
-// AreOf reports whether they are those of just these subscribers, in this order.
+// AreOf reports whether the batches are of exactly these subscribers, in this order.
 func (b *OldestBatches) AreOf(tokens []bus.Token) bool { return slices.Equal(b.of, tokens) }
 
 // Ended reports whether all batches were looked at.
@@ -93,8 +92,8 @@ func (b *OldestBatches) Drop(ctx context.Context, now time.Time, goesOn func() b
 	return dropped, nil
 }
 
-// QueueSizes returns about how many bytes of Redis are taken by what is queued for each subscriber,
-// or each of some, in one round trip: see [bus.QueueSize].
+// QueueSizes returns about how many bytes of Redis each subscriber's queue takes, for some
+// subscribers or for all, in one round trip: see [bus.QueueSize].
 func (s *Store) QueueSizes(ctx context.Context, of ...bus.Token) (map[bus.Token]int64, error) {
 	var read [3]func() map[string]string
 	err := s.redis.Pipelined(ctx, "read sizes of queues", func(pipe rdb.Commands) {

@@ -7,7 +7,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// OptionsRecord is what is stored of a subscriber's options.
+// OptionsRecord is the stored form of a subscriber's options.
 type OptionsRecord struct {
 	// Version is theirs, which changes with every change. It is empty if the subscriber has
 	// none.

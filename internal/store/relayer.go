@@ -33,7 +33,7 @@ type Relayer struct {
 	absences map[side]*absence
 }
 
-// side is a partition as one side of relays: what it has is not confirmed, or it takes none.
+// side is a partition as one side of relays: it does not confirm its writes, or it takes none.
 type side struct {
 	of     rdb.Number
 	isHome bool

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header states its arguments, its result and what it keeps.
 var (
 	scriptRelayPut     = newScript("relay_put")
 	scriptRelayConfirm = newScript("relay_confirm")
@@ -28,21 +28,21 @@ var (
 	scriptCount        = newScript("subscribers_count")
 )
 
-// Those that change something for a client.
+// The scripts that change something for a client.
 var (
 	scriptDeletionBegin = newScript("deletion_begin")
 	scriptDeletionEnd   = newScript("deletion_end")
 	scriptOutboxOpen    = newScript("outbox_open")
 )
 
-// Relays carry events from the partition in which they were published to those with more
+// Relays carries events from the partition in which they were published to the partitions with more
 // subscribers of their topic: they leave from one partition, or arrive in it. A publish is one step
-// in the topic's home, which also puts the events into an outbox for each of these partitions; a
-// job takes the head of an outbox, hands it to the partition in one step, and then removes it.
-// Nothing passes anything in an outbox, and a partition knows what it has got, so a crash between
-// two of these steps loses, repeats and reorders nothing. All that is put into an outbox is
-// counted, so a subscription knows where in it it starts: what was published before that is not for
-// it, though it arrives later.
+// in the topic's home, which also puts the events into an outbox for each of these partitions. A
+// job takes the head of an outbox, puts it into the partition in one step, and then removes it. An
+// outbox is strictly first in, first out, and a partition remembers what it has received, so a
+// crash between two of these steps loses, repeats and reorders nothing. The home counts all events
+// put into an outbox, so each subscription records its start in the outbox: events published before
+// that are not for it, though they arrive later.
 //
 //	home: publish -> relay:{NN}, job ["relay", ["NN"]]
 //	home: take     the head of the outbox gets a UID            (of the queue's acquire)
@@ -50,7 +50,7 @@ var (
 //	NN:   put      its events, unless the UID is known
 //	home: unload   the head of the outbox goes                  (of the queue's retry)
 //
-// It is safe for concurrent use.
+// Relays is safe for concurrent use.
 type Relays struct {
 	redis *rdb.Partition
 	store *Store
@@ -65,10 +65,9 @@ func NewRelays(st *Store) *Relays {
 // maxOpened is how many topics one step opens.
 const maxOpened = 500
 
-// Open has the events of topics, of which this is the home, be relayed to a partition, where a
-// client of a name has subscribed to them, from now on; if that is another one. The topics are
-// created if need be: whether there may be more was asked before. It can be repeated. It fails with
-// [bus.ErrUnavailable].
+// Open starts relaying events of topics, of which this is the home, to the partition where a client
+// with the given name has subscribed to them, unless that is this one. It creates missing topics;
+// the caller has checked the limits. It can be repeated. It fails with [bus.ErrUnavailable].
 func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number, client bus.ClientName) error {
 	for some := range slices.Chunk(topics, maxOpened) {
 		args := []any{to.String(), string(client)}
@@ -89,9 +88,9 @@ func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number
 // theirs.
 const startsTTL = 7 * 24 * time.Hour
 
-// NoteStarts notes that subscriptions of a client here to topics of a home begin now: events of
-// these that are in the outbox already are not for them. Those that it has already are left as they
-// are. It fails with [bus.ErrUnavailable].
+// NoteStarts records that subscriptions of a client here to topics of a home begin now: their
+// events that are in the outbox already are not for them. Existing subscriptions stay as they are.
+// It fails with [bus.ErrUnavailable].
 func (r *Relays) NoteStarts(ctx context.Context, home *Relays, token bus.Token, topics []bus.TopicName) error {
 	if home == r {
 		return nil
@@ -112,7 +111,7 @@ func (r *Relays) NoteStarts(ctx context.Context, home *Relays, token bus.Token, 
 	return nil
 }
 
-// Generations are those of topics whose events are relayed to a partition: see
+// Generations maps topics whose events are relayed to a partition to their generations: see
 // [layout.Keys.Outboxes].
 type Generations map[bus.TopicName]string
 
@@ -144,16 +143,16 @@ func (r *Relays) Opened(ctx context.Context, topics []bus.TopicName) (map[rdb.Nu
 	return open, nil
 }
 
-// Close ends that a topic's events are relayed to a partition, unless somebody there has subscribed
-// since its generation was read. It can be repeated. It fails with [bus.ErrUnavailable].
+// Close stops relaying a topic's events to a partition, unless a client there has subscribed since
+// the generation was read. It can be repeated. It fails with [bus.ErrUnavailable].
 func (r *Relays) Close(ctx context.Context, topic bus.TopicName, to rdb.Number, generation string) (closed bool, err error) {
 	change := r.redis.Change(ctx, scriptOutboxClose, string(topic), to.String(), generation)
 	return change.Changed, rdb.Wrap("close outbox", change.Err)
 }
 
-// CloseUnwanted ends that the events of topics are relayed to a partition that has no subscriber of
-// them, given what was opened before. A subscription is stored there first, and then opens the
-// outbox: so one that is not seen changes the generation. It fails with [bus.ErrUnavailable].
+// CloseUnwanted stops relaying the events of topics to a partition that has no subscriber of them,
+// given what was opened before. A subscription is stored there before it opens the outbox, so a
+// subscription that is missed here changes the generation. It fails with [bus.ErrUnavailable].
 func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, open Generations) error {
 	topics := slices.Collect(maps.Keys(open))
 	args := make([]any, len(topics))
@@ -215,9 +214,9 @@ func (r *Relays) BeginDeletion(ctx context.Context, topic bus.TopicName, by bus.
 	return d, nil
 }
 
-// EndDeletion ends a deletion and, if it is to remove the topic, does so unless somebody elsewhere
-// has subscribed to it since the deletion was begun. It fails with [bus.ErrUnavailable], also when
-// the bus is closed meanwhile: then the topic stays.
+// EndDeletion ends a deletion. With remove, it removes the topic unless a client elsewhere has
+// subscribed to it since the deletion was begun. It fails with [bus.ErrUnavailable], also when the
+// bus is closed meanwhile: then the topic stays.
 func (r *Relays) EndDeletion(ctx context.Context, d *Deletion, remove bool) (removed bool, err error) {
 	args := []any{string(d.Topic), string(d.uid), remove}
 	for number, to := range d.To {
@@ -242,15 +241,15 @@ func (r *Relays) HasCarried(ctx context.Context, d *Deletion) (bool, error) {
 	return true, nil
 }
 
-// Outbox is what is on its way to a partition.
+// Outbox is the backlog of events for one partition.
 type Outbox struct {
 	Events int64
 	// Since is when the relay of its oldest events began; zero if none has, or there are none.
 	Since time.Time
 }
 
-// Outboxes are those to all partitions, of which there are so many, by number. It fails with
-// [bus.ErrUnavailable].
+// Outboxes returns the outboxes to all partitions, by number; partitions is how many there are. It
+// fails with [bus.ErrUnavailable].
 func (r *Relays) Outboxes(ctx context.Context, partitions int) ([]Outbox, error) {
 	lengths := make([]rdb.Reply[int64], partitions)
 	var taken rdb.Reply[map[string]string]
@@ -283,7 +282,7 @@ type Arrival struct {
 	Unreadable int
 	// Unwanted are topics that had no subscriber.
 	Unwanted []bus.TopicName
-	// Received is how many events each subscriber got; nobody, if it was done before.
+	// Received is how many events each subscriber got; empty if it was done before.
 	Received map[bus.Token]int
 }
 
@@ -301,9 +300,9 @@ func (r *Relays) confirm(ctx context.Context, head *Head) error {
 	return change.Refusal("confirm relay", map[string]error{"changed": errNotTaken})
 }
 
-// Put appends what was relayed from another partition to the batches of the subscribers here, in
-// one step, unless it was done before. It fails with [bus.ErrTooManyBatches] if it has several
-// events, and with [bus.ErrUnavailable].
+// Put appends relayed events from another partition to the batches of the subscribers here, in one
+// step, unless it was done before. It fails with [bus.ErrTooManyBatches] if it has several events,
+// and with [bus.ErrUnavailable].
 func (r *Relays) Put(ctx context.Context, from rdb.Number, head *Head, now time.Time) (arrival Arrival, err error) {
 	runs, unreadable := runsOf(head.Events)
 	arrival.Unreadable = unreadable

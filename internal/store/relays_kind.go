@@ -25,8 +25,8 @@ type Head struct {
 	// UID is the same each time the same events are taken.
 	UID    string
 	Events []wire.PackedEvent
-	// of is what the home counts events by, and before how many events have been carried to the
-	// partition before these, ever: they say for which subscriptions the events are.
+	// of identifies the home's count of events, and before is how many events had ever been carried to
+	// the partition before these. Together they say for which subscriptions the events are.
 	of     string
 	before int64
 }
@@ -42,8 +42,8 @@ func (h *Head) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.String("to_partition", h.To.String()), slog.Int("events", len(h.Events))}
 }
 
-// What came of a relay, as lua/lib/kind.lua has it: its events are where they go, or would open too
-// many batches there at once.
+// The results of a relay, as in lua/lib/kind.lua: its events have arrived, or they would open too
+// many batches at once.
 const arrived, tooLarge = "arrived", "too large"
 
 // outcome is the [queue.Result].Detail of a relay's task.
@@ -52,7 +52,7 @@ type outcome struct {
 	Arrival
 }
 
-// ReceivedByRelay is how many events each subscriber got by a relay, of which this is the result.
+// ReceivedByRelay returns how many events each subscriber got by the relay with this result.
 func ReceivedByRelay(r queue.Result) map[bus.Token]int {
 	came, _ := r.Detail.(outcome)
 	return came.Received

@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header states its arguments, its result and what it keeps.
 var (
 	scriptReplayStart = newScript("replay_start")
 	scriptReplayStep  = newScript("replay_step")
@@ -28,7 +28,7 @@ var (
 var (
 	// ErrReplayNotSubscribed means that the subscriber is not subscribed to the topic.
 	ErrReplayNotSubscribed = errors.New("not subscribed to the topic")
-	// ErrReplayNoHistory means that the topic keeps no history, of which there is no replay.
+	// ErrReplayNoHistory means that the topic keeps no history.
 	ErrReplayNoHistory = errors.New("there is no history to replay: the topic keeps none")
 	// ErrNothingToReplay means that the history has nothing in the range.
 	ErrNothingToReplay = errors.New("the history has no events in this range")
@@ -47,26 +47,26 @@ var replayRefusals = map[string]error{
 }
 
 const (
-	// MaxReplaysKept is how many replays of a subscriber are kept, those that have ended included.
-	// Beyond that the oldest that was closed goes.
+	// MaxReplaysKept is how many replays of a subscriber are kept, ended ones included. Beyond that
+	// the replay that was closed first is removed.
 	MaxReplaysKept = 100
-	// keptFor is for how long a replay is kept after it was closed.
+	// keptFor is how long a replay is kept after it was closed.
 	keptFor = 24 * time.Hour
 )
 
-// Replays give subscribers events of a topic's history again. Other subscribers, the topic's
-// counter and its last event do not notice. It is safe for concurrent use.
+// Replays sends subscribers events of a topic's history again. It does not affect other
+// subscribers, the topic's counter or its last event. It is safe for concurrent use.
 //
 //	start -> running -> done
 //	            |-----> cancelled    by the subscriber, or because it is not subscribed any more
 //	            '-----> failed       the history is gone
 //
 // The housekeeping copies a slice of the history at a time into the subscriber's queue, in batches
-// of their own, by a step that compares the replay's position with the one that the slice was read
-// for, and moves it: a crash between any two steps repeats nothing and skips nothing. How much of a
-// replay waits in the queue is never counted in a field, which deaths, drops and removals would
-// have to keep right: it is the sum over those of its batches that are still there. So the bus has
-// to look after a replay that has ended until they have gone: then it is closed.
+// of their own. One step compares the replay's position with the position that the slice was read
+// for, and advances it, so a crash between any two steps repeats nothing and skips nothing. No
+// field counts how many events of a replay are queued, because deaths, drops and removals would
+// have to update it: the number is the sum over the replay's remaining batches. So the bus watches
+// a replay that has ended until its batches are gone, and then closes it.
 type Replays struct {
 	redis *rdb.Partition
 	keys  layout.Keys
@@ -79,12 +79,12 @@ func NewReplays(all *Bus, st *Store) *Replays {
 	return &Replays{st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}, st, all}
 }
 
-// historyOf are the histories that have a topic's: those of its home.
+// historyOf returns the histories of the topic's home.
 func (r *Replays) historyOf(topic bus.TopicName) *History {
 	return NewHistory(r.all.Home(topic))
 }
 
-// ReplayState is what a replay does.
+// ReplayState is the state of a replay.
 type ReplayState string
 
 // The states of a replay.
@@ -104,7 +104,7 @@ type Replay struct {
 	ID         bus.ReplayID
 	Subscriber bus.Token
 	Topic      bus.TopicName
-	// Next is the position of the next event to copy, To that of the last.
+	// Next is the position of the next event to copy, To the position of the last.
 	Next, To int64
 	// Copied is how many events were put into the queue, Skipped how many the history had lost before
 	// their turn.
@@ -130,7 +130,7 @@ func parseReplay(id string, hash map[string]string) (r Replay, ok bool) {
 	}, hash["state"] != ""
 }
 
-// ReplayRange says which events of a history are meant. What is zero is not set.
+// ReplayRange selects events of a history. Zero fields are not set.
 type ReplayRange struct {
 	// From is the position of the first, or Since when it was received: then, or later. Without them
 	// it is the oldest.
@@ -161,10 +161,10 @@ func ReplayIDFor(client bus.ClientName, token bus.Token, key string) bus.ReplayI
 	return bus.ReplayID(base32.StdEncoding.EncodeToString(sum[:])[:bus.UIDLen])
 }
 
-// Start begins a replay of a topic's history to a subscriber that is subscribed to it. What is
-// published from now on is not of it. It fails with [bus.ErrTopicUnknown], [ErrReplayNoHistory],
-// [ErrReplayNotSubscribed], [ErrNothingToReplay], [ErrReplayRunning], [ErrTooManyReplays] or
-// [bus.ErrUnavailable].
+// Start begins a replay of a topic's history to a subscriber that is subscribed to it. Events
+// published from now on are not part of it. It fails with [bus.ErrTopicUnknown],
+// [ErrReplayNoHistory], [ErrReplayNotSubscribed], [ErrNothingToReplay], [ErrReplayRunning],
+// [ErrTooManyReplays] or [bus.ErrUnavailable].
 func (r *Replays) Start(ctx context.Context, token bus.Token, topic bus.TopicName, of ReplayRange, now time.Time) (Replay, error) {
 	return r.start(ctx, bus.NewReplayID(), token, topic, of, now)
 }
@@ -267,7 +267,7 @@ func (r *Replays) List(ctx context.Context, token bus.Token) (all []Replay, err 
 	return all, err
 }
 
-// read returns those of some replays that are there.
+// read returns the replays that exist.
 func (r *Replays) read(ctx context.Context, what string, ids []string) (found []Replay, err error) {
 	hashes := make([]rdb.Reply[map[string]string], len(ids))
 	err = r.redis.Reads(ctx, what, func(pipe rdb.Commands) {
@@ -283,8 +283,8 @@ func (r *Replays) read(ctx context.Context, what string, ids []string) (found []
 	return found, err
 }
 
-// Cancel ends a replay of a subscriber: nothing more is copied, and what was copied is delivered.
-// It reports whether the replay ran until now. It fails with [ErrReplayUnknown] or
+// Cancel ends a replay of a subscriber: nothing more is copied, and copied events are delivered. It
+// reports whether the replay was running until now. It fails with [ErrReplayUnknown] or
 // [bus.ErrUnavailable].
 func (r *Replays) Cancel(ctx context.Context, token bus.Token, id bus.ReplayID) (ran bool, err error) {
 	return r.end(ctx, token, id, ReplayCancelled, "")

@@ -26,7 +26,7 @@ const (
 	newHistory   = "the topic has fewer events by now: it was deleted and has begun anew, or Redis has lost them"
 )
 
-// progress is what a step has come to.
+// progress is the result of a step.
 type progress int
 
 const (
@@ -156,7 +156,7 @@ type stepArgs struct {
 	Before, After, Lost int64
 	Now                 int64  // ms
 	Lanes               string // the version for which the batches are
-	// OptionsVersion is for a subscriber that has none, Notice the UID of a notice of the loss.
+	// OptionsVersion is for a subscriber without one, Notice the UID of a gap notice.
 	OptionsVersion, Notice string
 	LeftSince              int64 // when the oldest event that is left was received (ms)
 }

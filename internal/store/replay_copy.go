@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// CopiedByReplays is what one run has done.
+// CopiedByReplays is the result of one run.
 type CopiedByReplays struct {
 	// Events is how many events were put into the queues of subscribers, Lost how many were skipped.
 	Events, Lost map[bus.Token]int
@@ -21,10 +21,10 @@ type CopiedByReplays struct {
 // no room for the next slice.
 const lookInterval = 20 * time.Millisecond
 
-// Copy goes on with all replays while goesOn says so: a slice of each in turn, as long as its
-// subscriber makes room in its queue. Batches are opened at the time now. It returns what it has
-// done, also with an error: what failed with one replay does not stop the others, and the next run
-// tries it again. It fails with [bus.ErrUnavailable], or when a key is not of its type. Two runs at
+// Copy continues all replays while goesOn returns true: it copies a slice of each in turn, as long
+// as its subscriber has room in its queue. It opens batches at the time now. It returns what it has
+// done, also with an error: an error of one replay does not stop the others, and the next run
+// retries it. It fails with [bus.ErrUnavailable], or when a key is not of its type. Two runs at
 // once do no harm.
 func (r *Replays) Copy(ctx context.Context, now time.Time, goesOn func() bool) (done CopiedByReplays, err error) {
 	ids, err := r.redis.SMembers(ctx, r.keys.RunningReplays()).Result()

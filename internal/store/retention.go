@@ -13,17 +13,17 @@ import (
 // scriptBatchExpire is described in its header.
 var scriptBatchExpire = newScript("batch_expire")
 
-// What one step drops of a subscriber at most, so that it does not keep Redis from serving others,
-// and how many subscribers one round trip looks at.
+// The limits of one step for a subscriber, so that it does not block Redis for long, and the number
+// of subscribers in one round trip.
 const (
 	batchesPerStep              = 100
 	eventsPerStep               = 1000
 	subscribersPerRetentionTrip = 20
 )
 
-// Retention drops batches that their subscribers do not want to keep: those that are too old, and
-// the oldest of a subscriber with too many events. Those that come up meanwhile are dropped by the
-// step that takes them: lua/lib/slices.lua. It is safe for concurrent use.
+// Retention drops batches that their subscribers' options do not keep: batches that are too old,
+// and the oldest of a subscriber with too many events. A batch that comes up meanwhile is dropped
+// by the step that takes it: lua/lib/slices.lua. It is safe for concurrent use.
 type Retention struct {
 	redis *rdb.Partition
 	keys  layout.Keys
@@ -37,9 +37,9 @@ func NewRetention(st *Store) *Retention {
 // DroppedBatches is how many batches of a subscriber were dropped, and how many events are lost so.
 type DroppedBatches struct{ Batches, Events int }
 
-// Drop drops what subscribers do not keep. It asks only those with such options. It takes steps
-// while goesOn says so, and returns what it has dropped, also with an error. A subscriber whose
-// keys are not of their type is left to doctor.
+// Drop drops batches that subscribers do not keep. It reads only subscribers with such options. It
+// takes steps while goesOn returns true, and returns what it has dropped, also with an error. It
+// skips a subscriber whose keys are not of their type: doctor repairs them.
 func (r *Retention) Drop(ctx context.Context, now time.Time, goesOn func() bool) (map[bus.Token]DroppedBatches, error) {
 	tokens, err := r.redis.SMembers(ctx, r.keys.Retention()).Result()
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *Retention) Drop(ctx context.Context, now time.Time, goesOn func() bool)
 	return dropped, rdb.Wrap("drop expired batches", err)
 }
 
-// step takes one step for each of some subscribers. It returns those that may have more to drop.
+// step takes one step for each subscriber, and returns those that may have more to drop.
 func (r *Retention) step(
 	ctx context.Context, tokens []string, now time.Time, dropped map[bus.Token]DroppedBatches,
 ) (more []string, err error) {

@@ -11,7 +11,7 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header states its arguments, its result and what it keeps.
 var (
 	scriptTopicPublish          = newScript("topic_publish")
 	scriptTopicInherit          = newScript("topic_inherit")

@@ -30,7 +30,7 @@ func NewSecrets(st *Store) *Secrets {
 	return &Secrets{st, st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
-// List returns a subscriber's secrets, newest first, also those that have expired. It fails with
+// List returns a subscriber's secrets, newest first, including expired ones. It fails with
 // [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Secrets) List(ctx context.Context, token bus.Token) (signature.List, error) {
 	text, err := s.read(ctx, token)
@@ -40,7 +40,7 @@ func (s *Secrets) List(ctx context.Context, token bus.Token) (signature.List, er
 	return signature.ParseList(text)
 }
 
-// SecretExistsError says that a secret is there already, and what is stored of it.
+// SecretExistsError means that a secret exists already, and has its stored form.
 type SecretExistsError struct{ signature.Stored }
 
 // Error implements error.
@@ -85,13 +85,13 @@ func (s *Secrets) read(ctx context.Context, token bus.Token) (string, error) {
 	return rdb.Text(record.Val()[0]), nil
 }
 
-// errSecretsChanged says that the secrets are not any more what they were when they were read.
+// errSecretsChanged means that the secrets have changed since they were read.
 var errSecretsChanged = errors.New("the secrets have changed")
 
 // changeTries is how often a change is tried whose secrets others change at the same time.
 const changeTries = 20
 
-// change replaces a subscriber's secrets by what a function makes of them.
+// change edits a subscriber's secrets with a function.
 func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signature.List) (signature.List, error)) error {
 	for range changeTries {
 		before, err := s.read(ctx, token)
@@ -112,7 +112,7 @@ func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signatu
 	return fmt.Errorf("%w: others change the same secrets", bus.ErrUnavailable)
 }
 
-// put stores a subscriber's secrets in place of what they were before, or fails with errChanged.
+// put replaces a subscriber's secrets if they are still before, or fails with errSecretsChanged.
 func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string) error {
 	change := s.store.redis.Change(ctx, scriptSecretsPut, string(token), before, after, bus.NewOptionsVersion())
 	switch {

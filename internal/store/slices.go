@@ -11,11 +11,11 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Basis is what the delivery of a batch goes by if its subscriber has options.
+// Basis is what the delivery of a batch depends on if its subscriber has options.
 type Basis struct {
-	// Version is that of the options: see [Store.Options].
+	// Version is the version of the options: see [Store.Options].
 	Version string
-	// Total is the number of events in the batch, of which only the first may have been read.
+	// Total is the number of events in the batch, even if only the first of them were read.
 	Total int
 	// Count is how many of its first events may be sent, at least 1.
 	Count int
@@ -27,7 +27,7 @@ type Basis struct {
 	Suspect int
 	// Test is whether the batch is a test event, which is tried once.
 	Test bool
-	// WebhookID is what the content was signed with when it was a dead letter, else empty.
+	// WebhookID signed the content when it was a dead letter, else empty.
 	WebhookID string
 	// Replay is the replay that the batch is of, or empty.
 	Replay bus.ReplayID
@@ -78,8 +78,8 @@ func (d *Delivery) Removed(r queue.Result) int {
 type SliceResult struct {
 	// KeepTurn has a batch that stays keep its turn in the lane.
 	KeepTurn bool
-	// UnusedPace is for how long the next delivery waits in vain, since fewer events were sent than
-	// were taken.
+	// UnusedPace is how long the next delivery would wait in vain, since fewer events were sent than
+	// taken.
 	UnusedPace time.Duration
 	// Findings, unless nil, are the batch's from now on: see [Basis].
 	Findings *Findings
@@ -88,25 +88,25 @@ type SliceResult struct {
 	Removed Ranges
 	// Lost is how many of them were rejected, and are no dead letter.
 	Lost int
-	// Letters are what has died. A letter with the UID of the batch takes all that is left of it.
+	// Letters are the dead letters. A letter with the UID of the batch takes all remaining events.
 	Letters []DeadLetter
 }
 
-// Findings are what the refusals of a batch have shown: see [Basis].
+// Findings count what the refusals of a batch have shown: see [Basis].
 type Findings struct{ Refusals, Suspect int }
 
 // DeadLetter is events that died together.
 type DeadLetter struct {
 	ID     bus.BatchID
 	Reason bus.DeathReason
-	// Status is that of the last answer, 0 if there was none; then Error says why.
+	// Status is the status of the last answer, 0 if there was none; then Error says why.
 	Status int
 	Error  string
 	// Note is the subscriber's, if it rejected the events.
 	Note string
-	// WebhookID is what the content was signed with.
+	// WebhookID signed the content.
 	WebhookID string
-	// Events are those of the batch that died, unless all that is left of it has.
+	// Events are the events of the batch that died, unless all remaining events have.
 	Events Ranges
 }
 

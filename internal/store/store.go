@@ -39,7 +39,7 @@ func New(partition *rdb.Partition, o Options) *Store {
 	return s
 }
 
-// TopicLimits are those of [Options]: MaxClientTopics and MaxTopics.
+// TopicLimits returns MaxClientTopics and MaxTopics of [Options].
 func (s *Store) TopicLimits() (ofClient, ofBus int) { return s.maxClientTopics, s.maxTopics }
 
 // Partition is where the store's data is.

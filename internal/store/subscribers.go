@@ -36,7 +36,7 @@ func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscrip
 // should their number be wrong.
 const maxFormerPasses = 3
 
-// What is left of an earlier subscription of a token, and goes before it subscribes anew.
+// Leftovers of an earlier subscription of a token, which are removed before it subscribes anew.
 var (
 	errFormerLetters = errors.New("dead letters of an earlier subscription are left")
 	errFormerBatches = errors.New("batches of an earlier subscription are left")
@@ -89,7 +89,8 @@ func (s *Store) subscriptionArgs(token bus.Token, sub bus.Subscription, withTopi
 	return args
 }
 
-// subscriptionFields are what a subscription sets of a subscriber's hash: names and values.
+// subscriptionFields returns names and values of the fields that a subscription sets in a
+// subscriber's hash.
 func subscriptionFields(sub bus.Subscription) (fields []any) {
 	if sub.UUID != nil {
 		fields = append(fields, "uuid", *sub.UUID)
@@ -103,16 +104,15 @@ func subscriptionFields(sub bus.Subscription) (fields []any) {
 	return fields
 }
 
-// PatchSubscriber changes the subscription of a subscriber: no topics (nil), no callback, and what
-// else is left out, stay as they are. It fails with [bus.ErrNotSubscribed], and as
-// [Store.Subscribe].
+// PatchSubscriber changes the subscription of a subscriber. Omitted fields stay as they are: topics
+// (nil), callback and all others. It fails with [bus.ErrNotSubscribed], and as [Store.Subscribe].
 func (s *Store) PatchSubscriber(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
 	args := s.subscriptionArgs(token, sub, sub.Topics != nil, false, now)
 	return s.Change(ctx, "change subscriber", scriptSubscriberPatch, args...)
 }
 
-// Pause has nothing but test events be delivered to a subscriber until a time, or [bus.Forever].
-// What is in flight ends. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
+// Pause stops deliveries to a subscriber, except test events, until a time, or [bus.Forever].
+// Deliveries in flight finish. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Store) Pause(ctx context.Context, token bus.Token, until time.Time) error {
 	return s.Change(ctx, "pause subscriber", scriptSubscriberPause, string(token), until.UnixMilli())
 }

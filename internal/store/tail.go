@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header states its arguments, its result and what it keeps.
 var (
 	scriptTailOpen  = newScript("tail_open")
 	scriptTailClose = newScript("tail_close")
@@ -32,13 +32,13 @@ const (
 	callTimeout   = 2 * time.Second
 )
 
-// TailHub shows the events of topics while they are published. It is a view, not a delivery: events
-// may be missing, and it counts those that it knows of. It has all streams of a process, and one
-// connection for those of one topic. It is safe for concurrent use.
+// TailHub streams the events of topics while they are published. It is a view, not a delivery:
+// events may be missing, and it counts the missing events that it knows of. It has all streams of a
+// process, and one connection for all streams of one topic. It is safe for concurrent use.
 //
-// While a topic has a stream, the plans have the UID of a channel of Redis for it, and a publish
-// tells that channel of its first events, in the step that stores them. Once no process listens any
-// more, that step ends it. So a topic without a stream costs nothing.
+// While a topic has a stream, the key plans has the UID of a Redis channel for it, and a publish
+// sends its first events to that channel in the step that stores them. When no process listens any
+// more, that step removes the UID. So a topic without a stream costs nothing.
 type TailHub struct {
 	stores *Bus
 	log    *slog.Logger
@@ -66,7 +66,7 @@ type TailStream struct {
 	missed atomic.Int64
 }
 
-// Parts are what was published. It is closed when the hub is, or the topic was deleted.
+// Parts returns the published parts. It is closed when the hub is, or when the topic was deleted.
 func (s *TailStream) Parts() <-chan TailPart { return s.parts }
 
 // Missed returns how many events there were that are in no part, since it was last asked.
@@ -176,7 +176,7 @@ func (h *TailHub) Close() {
 	clear(h.watches)
 }
 
-// watch is what the streams of one topic share.
+// watch is the state that the streams of one topic share.
 type watch struct {
 	hub   *TailHub
 	topic bus.TopicName
@@ -194,8 +194,8 @@ type watch struct {
 	listener *rdb.Listener
 }
 
-// listen finds the topic's channel, and listens on it unless it does. Then it asks once more: a
-// publish may have found nobody there before, and given the channel up.
+// listen finds the topic's channel, and subscribes to it unless it has. Then it looks again: a
+// publish may have found no listener before, and given the channel up.
 func (w *watch) listen(ctx context.Context) error {
 	own := w.channel
 	if own == "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// TailPart is what one commit has published.
+// TailPart is the events that one commit has published.
 type TailPart struct {
 	// Events are the first, packed.
 	Events []string

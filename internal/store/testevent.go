@@ -14,7 +14,7 @@ import (
 // scriptTestEvent is described in its header.
 var scriptTestEvent = newScript("test_event")
 
-// testEvent is what a test event says, as a publisher would send it.
+// testEvent is the content of a test event, as a publisher would send it.
 const testEvent = `{"type":"noop","url":"https://routemaster.invalid/test","data":{"test":true}}`
 
 // testEventRefusals are the script's words for why it changed nothing.

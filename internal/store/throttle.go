@@ -10,9 +10,10 @@ import (
 // scriptSubscriberRetry is described in its header.
 var scriptSubscriberRetry = newScript("subscriber_retry")
 
-// EndThrottle has a subscriber be tried at once: its throttle ends, and of the batches that it has
-// refused the one with the fewest attempts comes up. Nothing is delivered through a pause. It is no
-// error if deliveries do not fail. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
+// EndThrottle lets the bus deliver to a subscriber at once: its throttle ends, and of the batches
+// that it has refused the one with the fewest attempts comes up. A pause stays in force. If
+// deliveries do not fail, EndThrottle is a no-op. It fails with [bus.ErrNotSubscribed] or
+// [bus.ErrUnavailable].
 func EndThrottle(ctx context.Context, st *Store, token bus.Token) error {
 	change := st.Partition().Change(ctx, scriptSubscriberRetry, string(token))
 	if change.Err == nil && !change.Changed { // for the only reason that there is

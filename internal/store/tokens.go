@@ -53,7 +53,7 @@ func (s *Store) PutToken(ctx context.Context, token bus.Token, name bus.ClientNa
 	return s.Change(ctx, "add token", scriptTokenPut, string(token), string(name))
 }
 
-// AddToken registers a client's token unless it is registered, under whatever name.
+// AddToken registers a client's token unless it is registered already, even under another name.
 func (s *Store) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
 	return s.Change(ctx, "add token", scriptTokenAdd, string(token), string(name))
 }

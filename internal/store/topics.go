@@ -34,7 +34,7 @@ type Receipt struct {
 	Err error
 	// Stored is false also when the same request had been stored before.
 	Stored bool
-	// Receivers are the subscribers who got the events.
+	// Receivers are the subscribers that got the events.
 	Receivers bus.Tokens
 	// DroppedKeys is how many idempotency keys of the client had to make room for this one's, because
 	// it has too many.
@@ -64,7 +64,7 @@ func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []R
 const maxPublishTries = 6
 
 // publishSome stores some of the publications. It returns those that have to be sent again with
-// other lanes, which it has read; their receipts are as of then.
+// other lanes, which it has read; their receipts are not final.
 func (s *Store) publishSome(ctx context.Context, publications []Publication, some []int, receipts []Receipt) (again []int) {
 	calls := make([]rdb.Call, len(some))
 	for n, i := range some {
@@ -108,7 +108,7 @@ type publishArgs struct {
 	MaxKeys                    int // in a slice of the idempotency keys
 	MaxOpened                  any
 	MaxClientTopics, MaxTopics int
-	LaneValues                 int // the number of those that follow
+	LaneValues                 int // the number of lane values that follow
 }
 
 func (a *publishArgs) appendTo(args []any) []any {
@@ -194,11 +194,11 @@ func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Toke
 	return s.Change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
 }
 
-// unusedTopicTTL is for how long a topic stays without publisher, subscriber and event.
+// unusedTopicTTL is how long a topic without publisher, subscriber and event is kept.
 const unusedTopicTTL = 24 * time.Hour
 
-// SweepTopics removes those of some topics that nobody has used for a day, and what is left of
-// those that are gone. It returns how many topics were removed. It fails with [bus.ErrUnavailable].
+// SweepTopics removes topics that have been unused for a day, and leftovers of topics that are
+// gone. It returns how many topics were removed. It fails with [bus.ErrUnavailable].
 func (s *Store) SweepTopics(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
 	for some := range slices.Chunk(topics, sliceSize) {
 		args := []any{now.UnixMilli(), now.Add(-unusedTopicTTL).UnixMilli()}

@@ -1,14 +1,14 @@
--- Drops the oldest batches of some subscribers with all that points to them. Those in flight stay,
--- and so do gap notices that wait: a notice of their loss would only take their place. Takes no
--- memory but for notices.
+-- Drops the oldest batches of some subscribers with all keys and entries that refer to them.
+-- Batches in flight stay, and so do waiting gap notices: a notice of their loss would only replace
+-- them. Allocates no memory but for notices.
 --
 -- ARGV     namespace; dropArgs of memory.go; then tokens of the subscribers; none for all
 -- Returns  {1 at the end of the index, else 0; the UID and the time for the next call; subscriber,
---          events, ...}, two values for each batch, oldest first. What a gap notice tells was lost
---          before, so it has no events
--- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane. A job
---          deep inside the instant queue stays, since it takes long to find, and goes when it comes
---          up
+--          events, ...}, two values for each batch, oldest first. The events that a gap notice
+--          reports were lost before, so it counts none
+-- Keeps    a batch is removed with its job, its index entry, its gauges and its place in the lane.
+--          A job deep inside the instant queue stays, since it takes long to find, and is removed
+--          when it comes up
 local max_batches, max_events, now, seed, last, last_created, max_looks, former =
   unpack(ARGV, 2, 9)
 max_batches, max_events, max_looks =
@@ -26,8 +26,8 @@ end
 allow_when_full()
 local dropping, dropped, events = {}, { 1, '', '' }, 0
 
--- The token of a batch's subscriber, also if the batch is where the Ruby original has it; '' for an
--- entry of the index for what is not there.
+-- The token of a batch's subscriber, also if the batch is at the Ruby original's key; '' if the
+-- index entry has no batch.
 local function subscriber_of_batch(bid)
   for _, key in ipairs({ batch_key(bid), original_key(bid) }) do
     local token = redis.pcall('LRANGE', key, 0, 0)[1] -- a table in any case
@@ -40,7 +40,7 @@ end
 local function choose(bid)
   local token = subscriber_of_batch(bid)
   if not (of_all or chosen[token]) or held[job_of(bid)] then return false end
-  originals().adopt(bid) -- also what the Ruby original has left is dropped in its turn
+  originals().adopt(bid) -- a batch of the Ruby original is dropped in its turn, too
   local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1)
   local length, lost = 0, 0
   if header[1] then
@@ -84,7 +84,7 @@ for _, batch in ipairs(dropping) do
   local bid, token, length, attempts = unpack(batch)
   if token ~= '' then
     remove_batch(bid, token, length, max_in_flight, attempts ~= '0', true)
-  else -- an entry for what is not there
+  else -- an index entry without a batch
     redis.call('ZREM', batches_index_key(), bid)
   end
   remove_batch_job(bid)

@@ -1,17 +1,18 @@
--- Drops batches that a subscriber's options do not let it keep: those older than `keep_age`, and
--- the oldest while it has more than `keep_events`. Of the last one only as many events go as need
--- be. What is in flight stays, and what tells it of its losses, which is not of its events.
+-- Drops batches that a subscriber's options do not let it keep: batches older than `keep_age`, and
+-- the oldest while it has more than `keep_events`. Of the last one only as many events go as
+-- needed. Batches in flight stay, and so do gap notices, which do not count as events.
 --
--- They are found where they wait: in its lanes, among those that failed, and taking in events. Each
--- of these is about in the order of creation, so that it is enough to look at its beginning,
--- however many batches others have. A batch that no worker has seen yet is found later.
+-- The script looks where batches wait: in the subscriber's lanes, among the failed ones, and among
+-- the current ones. Each of these is roughly in the order of creation, so it is enough to look at
+-- the beginning, however many batches others have. A batch that no worker has seen yet is found
+-- later.
 --
 -- ARGV     1 namespace, 2 token, 3 now (ms), 4 first 16 characters of the UID of a gap notice,
 --          5 max batches to drop, 6 number of events after which no more are dropped
--- Returns  the number of batches dropped, and that of the events lost; there may be more to drop
---          unless there was none
--- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane. A job
---          deep inside the instant queue stays, and goes when it comes up
+-- Returns  the number of batches dropped, and the number of events lost; there may be more to drop
+--          unless no batch was dropped
+-- Keeps    a batch is removed with its job, its index entry, its gauges and its place in the lane.
+--          A job deep inside the instant queue stays, and is removed when it comes up
 local token, now = ARGV[2], tonumber(ARGV[3])
 local max_batches, max_events = tonumber(ARGV[5]), tonumber(ARGV[6])
 local options = redis.call('HMGET', options_key(token), 'keep_age', 'keep_events')

@@ -1,10 +1,11 @@
--- Begins to delete a topic whose events are relayed to other partitions: nobody else may meanwhile.
+-- Begins to delete a topic whose events are relayed to other partitions, and locks out other
+-- deletions of it meanwhile.
 --
--- ARGV     1 namespace, 2 topic, 3 token of who asks, empty for root, 4 UID of the deletion, 5
---          for how long it may take (ms)
--- Returns  {1, number, generation, events, ...}: of each partition to which its events are relayed,
---          since which subscription, and how many events will have been carried there, ever, once
---          what is in its outbox has been; {0, 'topic unknown'}; {0, 'topic claimed'} when it is
+-- ARGV     1 namespace, 2 topic, 3 caller's token, empty for root, 4 UID of the deletion, 5 how
+--          long it may take (ms)
+-- Returns  {1, number, generation, events, ...} for each partition to which its events are relayed:
+--          its number, its generation, and how many events will ever have been carried there once
+--          its outbox is empty; {0, 'topic unknown'}; {0, 'topic claimed'} when it is
 --          another client's; {0, 'deleting'} while another deletion of it runs
 allow_when_full()
 local topic, by = ARGV[2], ARGV[3]

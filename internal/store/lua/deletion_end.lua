@@ -1,10 +1,9 @@
--- Ends the deletion of a topic: removes it, if it has come to that and nobody in another partition
--- has subscribed since it was begun.
+-- Ends the deletion of a topic: removes it, if asked to and if no client in another partition has
+-- subscribed since the deletion began.
 --
--- ARGV     1 namespace, 2 topic, 3 UID of the deletion, 4 '1' to remove the topic, 5.. as it was
---          when that was begun: number of a partition to which it was relayed, generation
--- Returns  {1}; {0, 'changed'} when somebody has subscribed, or the deletion is not this one any
---          more
+-- ARGV     1 namespace, 2 topic, 3 UID of the deletion, 4 '1' to remove the topic, 5.. as they were
+--          when it began: number of a partition to which it was relayed, generation
+-- Returns  {1}; {0, 'changed'} when a client has subscribed, or another deletion has taken over
 allow_when_full()
 local topic = ARGV[2]
 if redis.call('GET', deleting_key(topic)) ~= ARGV[3] then return { 0, 'changed' } end

@@ -1,6 +1,6 @@
 -- Removes the history of a topic, which keeps none from now on.
 --
--- ARGV     1 namespace, 2 topic, 3 token of who asks, empty for root
+-- ARGV     1 namespace, 2 topic, 3 caller's token, empty for root
 -- Returns  {1}; {0, 'topic unknown'}; {0, 'topic claimed'} when it is another client's; {0, 'no
 --          history'}
 local topic = ARGV[2]

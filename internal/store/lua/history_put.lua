@@ -1,10 +1,9 @@
--- Has a topic keep a history, which begins with the next event, or changes the limits of the one it
--- keeps.
+-- Starts a history of a topic with the next event, or changes the limits of an existing one.
 --
--- ARGV     1 namespace, 2 topic, 3 token of who asks, empty for root, 4 now (ms), 5 events, 6 age
+-- ARGV     1 namespace, 2 topic, 3 caller's token, empty for root, 4 now (ms), 5 events, 6 age
 --          (ms) and 7 bytes to keep at most, empty for no limit
 -- Returns  {1}; {0, 'topic unknown'}; {0, 'topic claimed'} when it is another client's
--- Keeps    what the history has and its limits allow; what is too much goes, a part of it here
+-- Keeps    entries within the limits; removes some of the entries beyond them
 local topic, limits = ARGV[2], { events = ARGV[5], age = ARGV[6], bytes = ARGV[7] }
 if redis.call('SISMEMBER', topics_key(), topic) == 0 then return { 0, 'topic unknown' } end
 if not may_manage(topic, ARGV[3]) then return { 0, 'topic claimed' } end

@@ -1,5 +1,5 @@
--- Ends the relaying of a topic's events to another partition, unless somebody there has subscribed
--- since the generation was read. What is in the outbox is still relayed.
+-- Stops relaying a topic's events to another partition, unless a client there has subscribed since
+-- the generation was read. Events in the outbox are still relayed.
 --
 -- ARGV     1 namespace, 2 topic, 3 number of the partition, 4 generation
 -- Returns  {1}; {0, 'changed'} if the generation is another one

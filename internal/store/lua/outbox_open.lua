@@ -1,5 +1,5 @@
--- Has the events of topics, of which this is the home, be relayed to another partition, which has a
--- subscriber of them.
+-- Starts relaying the events of topics, of which this is the home, to another partition, which has
+-- a subscriber of them.
 --
 -- ARGV     1 namespace, 2 number of the partition, empty if the subscriber is here, 3 name of its
 --          client, 4.. topics

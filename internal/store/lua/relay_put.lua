@@ -15,8 +15,8 @@ local home, uid, now, seed, max_events, timeout, wait_until, max_opened, numbers
 local KNOWN, FIRST_RUN = 100, 11
 if redis.call('LPOS', relayed_key(home), uid) then return { 1 } end
 
--- Where subscriptions start, if some have to be heeded: see starts_note. A number that the home has
--- counted before it lost its data says nothing.
+-- Where subscriptions start, if any have to be heeded: see starts_note. A count that the home began
+-- before it lost its data is ignored.
 local starts, passed = redis.pcall('HLEN', relay_starts_key()), {}
 local has_starts = type(starts) == 'number' and starts > 0
 
@@ -81,7 +81,7 @@ if wrong then return wrong end
 
 local received = {}
 for i, run in ipairs(runs) do
-  -- What was read of all but the last is not kept, and may have changed by those before.
+  -- Of several runs, only the last one's reads were kept, and earlier runs may have changed them.
   if #runs > 1 then read_receivers(appending, run.subscribers, run.laned, run.first, run.last) end
   append_events(appending)
   for _, token in ipairs(run.tokens) do

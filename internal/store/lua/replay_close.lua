@@ -1,8 +1,7 @@
--- Closes a replay that has ended and has no events in the queue any more, so that nobody need look
--- after it. Its subscriber loses the version of its options, if that was there
--- for the replay alone.
+-- Closes a replay that has ended and has no more events in the queue, so that the housekeeping no
+-- longer watches it. Its subscriber loses the version of its options, if only the replay needed it.
 --
--- ARGV     1 namespace, 2 UID of the replay, 3 for how long it is kept from now on (ms)
+-- ARGV     1 namespace, 2 UID of the replay, 3 how long it is kept from now on (ms)
 -- Returns  {1}
 local id, ttl = ARGV[2], ARGV[3]
 local found = redis.call('HMGET', replay_key(id), 'token', 'state')

@@ -2,8 +2,8 @@
 --
 -- ARGV     namespace; replayArgs of replay.go
 -- Returns  {1}; {0, 'not subscribed'} to the topic; {0, 'running'} while another of the topic is,
---          or if there is one of this UID; {0, 'too many'} if as many are kept and none may go
--- Keeps    a replay in the sets of its subscriber and of those that run
+--          or if there is one of this UID; {0, 'too many'} if the maximum is kept and none may go
+-- Keeps    a replay in the sets of its subscriber and of the running replays
 local token, id, topic, first, last, now, max_kept, asked = unpack(ARGV, 2, 9)
 token = holder_of(token)
 if redis.call('SISMEMBER', subscriber_topics_key(token), topic) == 0 then

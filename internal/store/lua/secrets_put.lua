@@ -1,8 +1,8 @@
 -- Replaces a subscriber's signing secrets, unless they have changed since they were read. If its
--- deliveries fail, it is tried at once.
+-- deliveries fail, the bus tries it at once.
 --
 -- ARGV     1 namespace, 2 token, 3 its secrets as they were read (JSON, empty if it had none),
---          4 what they are to be (likewise), 5 the version of the options with them
+--          4 its new secrets (likewise), 5 the version of the options with them
 -- Returns  {1}; {0, 'not subscribed'}; {0, 'changed'}
 -- Keeps    another version of the options with every change
 local token = holder_of(ARGV[2])

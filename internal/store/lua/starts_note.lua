@@ -1,8 +1,8 @@
--- Notes where the subscriptions of a client to topics are about to start, in the outbox from their
--- home: what is before that is not for them. Those that it has already start where they did.
+-- Records where subscriptions of a client to topics are about to start, in the outbox from their
+-- home: events before that are not for them. Existing subscriptions keep their start.
 --
--- ARGV     1 namespace, 2 token, 3 what the home counts by, 4 where they start, both as
---          outbox_ends has them, 5 TTL of what is noted (ms), 6.. topics
+-- ARGV     1 namespace, 2 token, 3 identity of the home's count, 4 where they start, both from
+--          outbox_ends, 5 TTL of the record (ms), 6.. topics
 -- Returns  {1}
 local token = holder_of(ARGV[2])
 for i = 6, #ARGV do

@@ -1,5 +1,5 @@
--- Changes a subscription: what is not named keeps its value. See subscriber_put.lua; but who names
--- neither callback nor uuid nor max_bytes is not tried.
+-- Changes a subscription: omitted fields keep their value. See subscriber_put.lua; but the bus does
+-- not try a subscriber at once unless the request has a callback, uuid or max_bytes.
 --
 -- ARGV     1 namespace, 2.. see lib/subscriptions.lua
 -- Returns  as subscriber_put.lua; {0, 'not subscribed'}

@@ -6,5 +6,5 @@ local token = holder_of(ARGV[2])
 if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return { 0, 'not subscribed' } end
 local waited = redis.call('HGET', delivery_key(token), 'paused_until')
 redis.call('HSET', delivery_key(token), 'paused_until', ARGV[3])
-if waited then wake_subscriber(token) end -- what waits for the end of another pause
+if waited then wake_subscriber(token) end -- batches that wait for the end of another pause
 return { 1 }

@@ -1,14 +1,14 @@
--- Stores a subscription: what it does not name keeps its value, or takes its default. A current
--- batch does not wait longer than the timeout that holds from now on, or take in more events than
--- may be, and a subscriber whose deliveries fail is tried at once.
+-- Stores a subscription: omitted fields keep their value, or take their default. A current batch
+-- does not wait longer than the new timeout, or take in more events than the new maximum, and the
+-- bus tries a subscriber whose deliveries fail at once.
 --
 -- ARGV     1 namespace, 2.. see lib/subscriptions.lua, with a callback and topics
 -- Returns  {1}; {0, 'token unknown'}; {0, "client's topics"} when the client would have named too
 --          many, {0, "bus's topics"} when the bus would have too many
---          {0, 'lanes change'} when batches of too many lanes before are left
+--          {0, 'lanes change'} when batches of too many earlier lanes remain
 --          {0, 'former letters'} or {0, 'former batches'} when a token that is no subscriber has
---          some of an earlier subscription: of the letters a slice was removed, the batches are
---          batch_drop's
+--          some of an earlier subscription: this script removes a slice of the letters, and
+--          batch_drop the batches
 -- Keeps    topics:{token} and subscribers:{name} each other's mirror; an error, because a key is
 --          not of its type, changes no subscription; the version of the options,
 --          if none changes

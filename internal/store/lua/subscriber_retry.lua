@@ -1,4 +1,4 @@
--- Has a subscriber whose deliveries fail be tried at once, as when it subscribes again.
+-- Lets the bus try a subscriber whose deliveries fail at once, as when it subscribes again.
 --
 -- ARGV     1 namespace, 2 token
 -- Returns  {1}, also if nothing holds its deliveries up; {0, 'not subscribed'}

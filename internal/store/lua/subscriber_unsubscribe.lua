@@ -1,4 +1,4 @@
--- Ends one subscription of a subscriber, who stays one.
+-- Ends one subscription of a subscriber, which remains a subscriber.
 --
 -- ARGV     1 namespace, 2 token, 3 topic
 -- Returns  {1}; {0, 'not subscribed'} to the topic; {0, 'topic unknown'}

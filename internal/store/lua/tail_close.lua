@@ -1,5 +1,5 @@
--- Has publishes to a topic told to nobody any more, unless somebody else listens: to whom the empty
--- message, which asks for that, says nothing.
+-- Stops sending a topic's publishes to its channel, unless another process listens there. The check
+-- publishes an empty message, which listeners ignore.
 --
 -- ARGV     1 namespace, 2 topic, 3 UID of the channel
 -- Returns  {1}

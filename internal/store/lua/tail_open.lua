@@ -1,4 +1,4 @@
--- Has publishes to a topic told to those who watch it.
+-- Sends a topic's publishes to a channel.
 --
 -- ARGV     1 namespace, 2 topic, 3 UID of the channel, unless the topic has another
 -- Returns  {1, UID of the topic's channel}; {0, 'topic unknown'}

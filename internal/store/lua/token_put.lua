@@ -5,7 +5,7 @@
 local token, name = ARGV[2], ARGV[3]
 local holder = redis.call('HGET', tokens_key(), token)
 local heir = redis.call('HGET', rotations_key(), token)
-if heir and not holder then -- what it had is still being moved
+if heir and not holder then -- its keys are still being moved
   holder = redis.call('HGET', tokens_key(), heir)
 end
 if holder and holder ~= name then return { 0, 'token taken' } end

@@ -1,9 +1,9 @@
 -- Relabels a slice of all batches, in the order of the index: batches of a token that is being
--- changed become those of the token that takes its place. That one is read at each step, because it
--- may be changed, too, in the meantime. Nothing else is left to be moved, see token_rotate.
+-- changed become batches of its successor. Each step reads the successor, because that may be
+-- changed in the meantime, too. Nothing else remains to be moved: see token_rotate.
 --
 -- ARGV     1 namespace, 2 the token, 3 creation time (ms) and 4 UID of the batch after which the
---          slice begins, empty for the beginning, 5 most batches to look at
+--          slice begins, empty for the beginning, 5 max batches to look at
 -- Returns  {creation time (ms), UID} of the last batch of the slice; empty when none is left, or
 --          the token is not being changed any more
 local old, index = ARGV[2], batches_index_key()
@@ -14,7 +14,7 @@ if ARGV[4] ~= '' then
   local rank = redis.call('ZRANK', index, ARGV[4])
   if rank then
     first = rank + 1
-  else -- it has gone: those of the same time are looked at again
+  else -- the batch has gone: look at batches of the same time again
     first = redis.call('ZCOUNT', index, '-inf', '(' .. ARGV[3])
   end
 end

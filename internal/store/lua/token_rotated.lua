@@ -1,4 +1,4 @@
--- Ends the change of a client's token, whose batches all begin with the new one.
+-- Ends the change of a client's token, when all of its batches begin with the new one.
 --
 -- ARGV     1 namespace, 2 the old token
 -- Returns  {1}, also when it was ended before: that may still have to be confirmed

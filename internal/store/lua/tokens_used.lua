@@ -1,5 +1,5 @@
--- Notes when tokens were last used, and forgets those that are gone. What another process has noted
--- stays if it is later.
+-- Records when tokens were last used, and removes records of tokens that are gone. A later time
+-- that another process has recorded stays.
 --
 -- ARGV     1 namespace, then tokens, each with a time (ms)
 -- Returns  {1}

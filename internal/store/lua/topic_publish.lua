@@ -1,24 +1,23 @@
 -- Publishes events to one topic: stores them in a batch of every subscriber and, if the bus has
--- partitions, in an outbox for each other one with subscribers.
+-- partitions, in an outbox for each other partition with subscribers.
 --
--- ARGV     namespace; publishArgs of topics.go; of each subscriber with several lanes: token,
+-- ARGV     namespace; publishArgs of topics.go; for each subscriber with several lanes: token,
 --          version of its lanes, for each event the character of its lane; then packed events,
 --          oldest first
 -- Returns  {1, the subscribers' tokens}, with a space between two, so that they are cheap to
---          return; and a third value, how many idempotency keys had to go, if any had to. {1} when
+--          return; and a third value, how many idempotency keys were evicted, if any were. {1} when
 --          the request was stored before. {0, 'topic claimed'} when another client publishes to the
 --          topic; {0, 'key reused'} when another request had its idempotency key; {0, 'token
 --          unknown'}; {0, 'too many batches'} when it would open too many; {0, "client's topics"}
 --          when the client has too many to claim one more, {0, "bus's topics"} when the bus has;
 --          {0, 'lanes', tokens and versions, with spaces between} of all subscribers of the topic
---          that have several, when these are not the lanes sent. An error, before anything is
+--          with several lanes, when the lanes sent are not theirs. An error, before anything is
 --          written, when a key that all subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
--- Cost     commands for one event and one subscriber: 12 for one that joins a current batch,
---          21 for one that opens and fills a batch;
---          2 more where the key plans is there; 3 more if the topic keeps a history, 5
---          once that has all that it may; 1 more while somebody watches the topic
+-- Cost     commands for one event and one subscriber: 12 if it joins a current batch, 21 if it
+--          opens and fills a batch; 2 more if the key plans exists; 3 more if the topic keeps a
+--          history, 5 once that is full; 1 more while the topic has a live tail
 local topic, publisher, received_at, seed, max_events, timeout, key, digest, key_ttl, traceparents,
   wait_until, max_keys, max_opened, max_client_topics, max_topics, lane_values =
   unpack(ARGV, 2, 17)
@@ -46,7 +45,7 @@ if key ~= '' then
   slice = keys.choose(all, now, life, tonumber(max_keys))
 end
 local subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
-local extras, laned = false, {} -- what has to be known beyond the founding keys
+local extras, laned = false, {} -- facts beyond the founding keys
 if redis.call('HLEN', plans_key()) > 0 then
   extras = publish_extras(topic, subscribers)
   laned = extras.lanes(FIRST_LANE, FIRST)
@@ -59,8 +58,8 @@ local appending = {
 local tokens = read_receivers(appending, subscribers, laned, FIRST, LAST)
 if appending.opening > tonumber(max_opened) then return { 0, 'too many batches' } end
 
--- What is written below and was not read above, with its type: nothing, where events only join
--- current batches.
+-- The keys that are written below and were not read above, with their types: none if events only
+-- join current batches.
 local written = {}
 if owner ~= publisher then
   written[topics_key()], written[owners_key()], written[owned_key()] = 'set', 'hash', 'hash'

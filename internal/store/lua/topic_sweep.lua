@@ -1,8 +1,8 @@
--- Removes topics that have had neither publisher, subscriber, relay nor event for long, and what
--- is left of topics that are gone.
+-- Removes topics that have had neither publisher, subscriber, relay nor event for long, and
+-- leftovers of topics that are gone.
 --
--- ARGV     1 namespace, 2 now (ms), 3 when a topic that goes was first seen unused, at the latest
---          (ms), 4.. topics
+-- ARGV     1 namespace, 2 now (ms), 3 latest time at which a topic to be removed was first seen
+--          unused (ms), 4.. topics
 -- Returns  how many topics were removed
 -- Keeps    a topic with a key that is not of its type
 allow_when_full()

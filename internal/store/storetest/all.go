@@ -18,9 +18,9 @@ import (
 	"routemaster/internal/store"
 )
 
-// clusterPartitions is how many partitions a bus on a cluster has: so many that what tests call
-// "widgets" and "gadgets" have different homes, in which neither their subscribers nor "alice" and
-// "bob" are. All that they publish has to be relayed.
+// clusterPartitions is the number of partitions of a bus on a cluster: so many that the topics
+// called "widgets" and "gadgets" in tests have different homes, with neither their subscribers nor
+// "alice" and "bob" in them. So all of their events have to be relayed.
 const clusterPartitions = 7
 
 // MainWithCluster is [rdbtest.MainWithCluster], where clusters have a bus with partitions.
@@ -86,8 +86,8 @@ func (w *Worker) Heartbeat(ctx context.Context, now time.Time, workers ...bus.Wo
 	return nil
 }
 
-// Relay carries what is in outboxes at a time to where it belongs, but from or to partitions that
-// are away. On a bus without partitions there is nothing to do.
+// Relay carries the events in outboxes at a time to their partitions, except from or to partitions
+// that are away. On a bus without partitions it does nothing.
 func (w *Worker) Relay(ctx context.Context, now time.Time) error {
 	if len(w.relays) == 1 {
 		return nil

@@ -33,8 +33,8 @@ var Start = time.UnixMilli(1_700_000_000_000)
 // After is a time in ms after [Start].
 func After(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
 
-// Bus is a store with three clients and its queue, and what tests do with them. Whatever fails
-// fails the test.
+// Bus is a store with three clients and its queue, and test helpers, which fail the test on any
+// error.
 type Bus struct {
 	*store.Store
 	*queue.Queue
@@ -68,7 +68,7 @@ func NewBusInFlight(t testing.TB, server *rdbtest.Server, atMost int) *Bus {
 	return b
 }
 
-// Register adds the tokens of the clients, whose names are what comes before "--".
+// Register adds the tokens of the clients. A client's name is the part of its token before "--".
 func (b *Bus) Register() {
 	b.T.Helper()
 	for _, token := range []bus.Token{Publisher, Alice, Bob} {
@@ -179,7 +179,7 @@ func TopicOf(t testing.TB, event wire.PackedEvent) bus.TopicName {
 	return bus.TopicName(strings.Trim(string(value), `"`))
 }
 
-// jobHead is what the job of every batch begins with.
+// jobHead is the beginning of every batch's job.
 const jobHead = "\x92\xa5batch\x91\xb4"
 
 // Job is the packed job that delivers a batch.

@@ -11,8 +11,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// GapIn is what a gap notice tells, such as "3 events in 2 batches, 0 to 5: autodrop", and when it
-// was made. Times are in ms after [Start].
+// GapIn returns the content of a gap notice, such as "3 events in 2 batches, 0 to 5: autodrop", and
+// when it was made. Times are in ms after [Start].
 func GapIn(t testing.TB, task *Task) (told string, at int64) {
 	t.Helper()
 	require.NotNil(t, task)

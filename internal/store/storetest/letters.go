@@ -10,12 +10,12 @@ import (
 	"routemaster/internal/layout"
 )
 
-// DeadLetter says what a test has of a dead letter. Its UID is [LetterID] of Number.
+// DeadLetter describes a dead letter for a test. Its UID is [LetterID] of Number.
 type DeadLetter struct {
 	Number int
 	Token  bus.Token
 	Reason bus.DeathReason
-	// Status is that of the last answer: 400 if it is 0, none if it is negative.
+	// Status is the status of the last answer: 400 if it is 0, none if it is negative.
 	Status int
 	// Created and DiedAt are in ms after [Start].
 	Created, DiedAt int

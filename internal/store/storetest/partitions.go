@@ -23,7 +23,7 @@ type Partitions struct {
 	*store.Bus
 	T   testing.TB
 	All rdb.Partitions
-	// What is in each partition, by number.
+	// The parts of each partition, by number.
 	Data    []*store.Store
 	Relays  []*store.Relays
 	Queues  []*queue.Queue // of relays

@@ -1,4 +1,4 @@
-// Package storetest opens a store on a test's own Redis, and requires that what is in it is sound.
+// Package storetest opens a store on a test's own Redis, and requires its data to be sound.
 package storetest
 
 import (
@@ -33,7 +33,7 @@ func OpenOn(partition *rdb.Partition, adjust ...func(*store.Options)) *store.Sto
 	return store.New(partition, options)
 }
 
-// NewQueue is the queue of a store's batches, of which so many of one subscriber may be in flight.
+// NewQueue returns the queue of a store's batches, with maxInFlight per subscriber in flight.
 func NewQueue(st *store.Store, maxInFlight int) *queue.Queue {
 	return NewQueueAhead(st, maxInFlight, 0)
 }
@@ -51,7 +51,8 @@ func RequireSound(t testing.TB, st *store.Store) {
 	require.Empty(t, findings)
 }
 
-// RequireAllSound is [RequireSound] for all stores of a bus, and what must hold between them.
+// RequireAllSound is [RequireSound] for all stores of a bus, and checks what must hold between
+// them.
 func RequireAllSound(t testing.TB, all *store.Bus) {
 	t.Helper()
 	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f doctor.Finding) {
@@ -60,7 +61,7 @@ func RequireAllSound(t testing.TB, all *store.Bus) {
 	require.NoError(t, err)
 }
 
-// Check returns what is wrong in a store, in order.
+// Check returns the findings in a store, in order.
 func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err error) {
 	d := doctor.New(st.Partition(), 0)
 	_, err = d.Examine(ctx, false, func(f doctor.Finding) { found = append(found, f) })

@@ -1,24 +1,24 @@
--- Appending events to the batches of a topic's subscribers: as a publish does in the partition that
--- is the topic's home, and a relay in others.
+-- Appending events to the batches of a topic's subscribers: a publish does this in the topic's home
+-- partition, and a relay in others.
 --
--- All is read before anything is written: a subscriber that cannot be written to, because something
--- of it is not of its type, must fail neither the others nor halfway. An appending has:
+-- All is read before anything is written: a subscriber that cannot be written to, because one of
+-- its keys is not of its type, must fail neither the others nor halfway. An appending has:
 --   now             time of receipt (ms, text)
 --   seed            the first 16 characters of the UIDs of the batches opened
---   max_events, timeout (ms)  what holds for subscribers who have none
+--   max_events, timeout (ms)  the values for subscribers without their own
 --   wait_until      when a job that waits for its turn comes up by itself at the latest (ms)
 --   traceparents    of the requests, separated by spaces; empty if they are not traced
---   opened          how many batches were opened, of which each has the next UID
--- and, of the events that are to be appended, by read_receivers:
---   receivers       where they go
+--   opened          how many batches were opened; each has the next UID
+-- and, for the events to append, by read_receivers:
+--   receivers       the subscribers' batches that get them
 --   damaged         sets of current batches that are not of their type
 --   opening         how many batches will be opened
 --   ends_batches    whether a batch may be full with them
 local MAX_TRACEPARENTS, TRACEPARENTS_TTL = 8, 24 * 3600 * 1000 -- of one batch; in ms
 local APPEND_CHUNK = 1000 -- as many values as unpack can safely push at once
 
--- Reads where events go, which are the arguments from first to last: all, or those of a lane of a
--- subscriber that has several.
+-- Reads where one subscriber's events go. They are the arguments from first to last: all of them,
+-- or the events of one lane if the subscriber has several.
 local function read_receiver(appending, token, settings, lane, first, last)
   local current_set = lane and current_of_lane_key(token, lane.number) or current_key(token)
   local current = redis.pcall('SMEMBERS', current_set)
@@ -44,9 +44,9 @@ local function read_receiver(appending, token, settings, lane, first, last)
   })
 end
 
--- Reads where the events go that are the arguments from first to last, given the subscribers of
--- their topic and, by token, the lanes of those that have several. Returns the tokens of those that
--- get them.
+-- Reads where the events go, which are the arguments from first to last, given the subscribers of
+-- their topic and, by token, the lanes of subscribers with several. Returns the tokens of the
+-- receivers.
 local function read_receivers(appending, subscribers, laned, first, last)
   appending.receivers, appending.damaged, appending.opening = {}, {}, 0
   local tokens = {}
@@ -67,8 +67,8 @@ local function read_receivers(appending, subscribers, laned, first, last)
   return tokens
 end
 
--- Adds to written, a table of keys and their types, what is written if batches may be full or are
--- opened, and was not read.
+-- Adds to written, a table of keys and their types, the keys that are written if batches may be
+-- full or are opened, and were not read.
 local function written_with_batches(written)
   written[batches_index_key()], written[jobs_index_key('main')] = 'zset', 'set'
   written[scheduled_key('main')], written[instant_key('main')] = 'zset', 'list'
@@ -101,10 +101,10 @@ local function note_traceparents(traceparents, bid)
   redis.call('PEXPIRE', traceparents_key(bid), TRACEPARENTS_TTL)
 end
 
--- Has a batch that is to be delivered wait for its turn, if its subscriber has as many in flight as
--- may be: then no worker need find that out. Where order is promised, all its other batches must
--- stand in the lane, or it would pass them, which is right only for those that were refused and are
--- put off. The first must be alive, for it wakes the next. Returns whether it waits.
+-- Makes a batch that is due wait for its turn, if its subscriber has the maximum in flight: then no
+-- worker need find that out. Where order is promised, all its other batches must stand in the lane,
+-- or it would pass them, which is right only for batches that were refused and put off. The first
+-- must be alive, for it wakes the next. Returns whether it waits.
 local function waits_in_lane(appending, to, bid, batches)
   if to.lane then return false end -- a worker comes by
   local lane = lane_of_subscriber(to.token)

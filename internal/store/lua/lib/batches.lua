@@ -28,10 +28,10 @@ local function holder_of(token)
   return redis.call('HGET', rotations_key(), token) or token
 end
 
--- Changes a gauge or a count, a field of a hash, and removes it when nothing is left. Returns what
--- is left, 0 if that is not known. It is informational: a corrupt one is reset and never fails the
--- script. Redis takes ten times as long for an argument that is a number as for a text: so the hot
--- path has texts where it can.
+-- Changes a gauge or a count, a field of a hash, and removes it at 0. Returns the new value, 0 if
+-- that is not known. It is informational: a corrupt one is reset and never fails the script. Redis
+-- takes ten times as long for an argument that is a number as for a text: so the hot path has texts
+-- where it can.
 local function change_gauge(gauge, field, by)
   local left = redis.pcall('HINCRBY', gauge, field, by)
   if type(left) ~= 'number' then
@@ -49,10 +49,10 @@ local function noted_max_in_flight()
   return math.max(1, tonumber(redis.pcall('HGET', max_in_flight_key(), 'batch')) or 1)
 end
 
--- The scores of a subscriber's failed batches. From REFUSED on the endpoint refused the batch, the
--- higher the more often, and it is put off; RETRIED is the one of these that stands in a lane to be
--- retried, KEPT are those that stand in one because the order is strict, or was.
--- Those below failed because the endpoint did; the oldest is first.
+-- The scores of a subscriber's failed batches. From REFUSED on, the endpoint refused the batch, the
+-- higher the more often, and it is put off. RETRIED is the one refused batch that stands in a lane
+-- to be retried. KEPT are batches that stand in a lane because the order is or was strict. Batches
+-- with lower scores failed because the endpoint did; the oldest is first.
 local REFUSED, RETRIED, KEPT = 0, 1, 2
 local function refused_times(attempts)
   return string.format('%.3f', REFUSED + math.min(attempts, 999) / 1000)
@@ -90,11 +90,11 @@ end
 -- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
 local FAILING, UNTRIED, PROVEN = 0, 1, 2
 
--- What a script knows of the deliveries to subscribers, by token.
+-- The state of the deliveries to subscribers that a script has read, by token.
 local STATES = {}
 
--- The state of deliveries to a subscriber; empty if there is none. It is the bus's own: what is not
--- of its type is removed.
+-- The state of deliveries to a subscriber; empty if there is none. It is the bus's own: a key that
+-- is not of its type is removed.
 local function state_of(token)
   if not STATES[token] then
     local found = redis.pcall('HMGET', delivery_key(token),
@@ -125,7 +125,7 @@ local function state_of(token)
 end
 
 -- Whether a batch is of an earlier subscription, given the state: in flight as its subscriber
--- subscribed anew. Whatever comes of it is not noted, and it is not delivered again.
+-- subscribed anew. Its result is not noted, and it is not delivered again.
 local function is_former(state, bid)
   return state.former and string.find(state.former, bid, 1, true) ~= nil
 end

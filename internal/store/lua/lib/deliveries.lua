@@ -1,15 +1,15 @@
--- Batches as a kind of the queue's entries: taking one with what is needed to deliver it, and what
--- its delivery brings about.
+-- Batches as a kind of the queue's entries: takes a batch with the data needed to deliver it, and
+-- records the result of its delivery.
 --
 -- Settings  1 how many batches of one subscriber may be in flight, 2 '1' to return traceparents,
 --           3 '1' while the Ruby original may run too
--- Result    1 the number of events that are left of the batch, 2 how many the subscriber
---           acknowledged, 3 points to add to its health, 4 until when it is throttled (ms), 0 if it
---           is not, 5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it
---           is neither's fault, 'none' if nothing did, 6 its token when the batch was taken, 7 how
---           many of its batches may be taken ahead from now on, '' to leave that as it is, 8 the
---           bytes of the events that are left, '' if the worker has not read them all, and only if
---           there is more to note 9.. see slices.lua
+-- Result    1 the number of events left in the batch, 2 how many the subscriber acknowledged,
+--           3 points to add to its health, 4 until when it is throttled (ms), 0 if it is not, 5
+--           what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if neither is at
+--           fault, 'none' if nothing did, 6 its token when the batch was taken, 7 how many of its
+--           batches may be taken ahead from now on, '' to keep that number, 8 the bytes of the
+--           events left, '' if the worker has not read them all, and only if there is more to note
+--           9.. see slices.lua
 
 local RECHECK = 250 -- ms, until an entry is looked at again that no thread may take now
 local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
@@ -17,7 +17,7 @@ local FIRST_READ = 32 -- values of a batch that are read before it is known to b
 local LAST_READ = '31' -- FIRST_READ - 1
 local MAX_AHEAD_BYTES = 65536 -- bytes of the batches that are taken ahead by one call
 
--- What a script knows of subscribers' founding fields, by token.
+-- The founding fields of subscribers that a script has read, by token.
 local SUBSCRIBERS = {}
 
 -- A subscriber's founding fields: callback, uuid, health_points, timeout, max_events.
@@ -32,7 +32,7 @@ local function has_to_wait(entry, token, state, refused, basis, created, callbac
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
   if basis and basis.lane then -- one is in flight
     lane = basis.lane
-    if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
+    if max_in_flight > 1 then LANES[lane] = nil end -- it was read for another number
     max_in_flight = 1
   end
   local retry_at = refused and setbacks().retry_at(entry, token, basis)
@@ -55,9 +55,9 @@ local function has_to_wait(entry, token, state, refused, basis, created, callbac
   return true
 end
 
--- Reads a batch's list, or as much of it as shows whether it is to be delivered. What the Ruby
--- original has of it is made ours first, where the batch is not found or the original may be
--- adding to it. Returns also whether there was something.
+-- Reads a batch's list, or as much of it as shows whether to deliver it. First adopts the Ruby
+-- original's part of the batch, if the batch is not found or the original may be adding to it.
+-- Returns also whether it adopted any.
 local function read_batch(bid, migrating)
   local batch = redis.pcall('LRANGE', batch_key(bid), '0', LAST_READ) -- a table in any case
   local adopted = (#batch < HEADER or migrating) and originals().adopt(bid)
@@ -82,7 +82,7 @@ local function begin_attempt(entry, token, batch, subscriber, migrating, last, c
   return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, last)
 end
 
--- The traceparents of a batch, false if there are none or nobody asks for them.
+-- The traceparents of a batch, false if there are none or the settings do not ask for them.
 local function traceparents_of(entry, bid)
   if entry.settings[2] ~= '1' then return false end
   local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
@@ -187,11 +187,10 @@ local function read_ahead(entry, jobs, waits)
   return found
 end
 
--- The batches that follow one that was taken, of a subscriber that is quick: in its lane or, if
--- none waits there, among the instant ones. Their values are the batch's list, and before it that
--- of its traceparents, false if there are none. Where several may be in flight, each of those takes
--- its share of what waits; and what is taken ahead stands in no lane, where it would be in the way
--- of those behind it.
+-- The batches that follow one that was taken, for a quick subscriber: in its lane or, if none waits
+-- there, among the instant ones. For each it returns the traceparents, false if there are none, and
+-- then the batch's list. Where several may be in flight, each takes its share of the waiting ones.
+-- A batch taken ahead stands in no lane, where it would block those behind it.
 function BATCH.take_ahead(entry)
   local quick = entry.quick
   if not quick then return {} end
@@ -254,8 +253,8 @@ local function note_ahead(token, state, number)
   end
 end
 
--- Notes for its subscriber what the delivery of a batch came to; whether it was refused before; and
--- the header of a batch that stays.
+-- Notes for its subscriber the result of a batch's delivery; refused says whether the batch was
+-- refused before, and header is the header of a batch that stays.
 local function note_result(entry, token, state, refused, header)
   local result, throttled_until = entry.result, entry.result[4]
   if not (state.name or setbacks().is_subscribed(token)) then return end
@@ -343,8 +342,8 @@ function BATCH.complete_all(entries)
   note_result({ result = sum, now = entries[1].now, settings = entries[1].settings }, token, state)
 end
 
--- Has a batch that failed give up its turn, and throttles its subscriber. A batch of which only a
--- part is done keeps its turn if the result says so.
+-- Makes a batch that failed give up its turn, and throttles its subscriber. A batch that is partly
+-- done keeps its turn if the result says so.
 function BATCH.retry(entry)
   local bid, header = entry.arg, header_of(entry)
   if not header then return end

@@ -1,9 +1,9 @@
 -- How a dead letter ends: as a batch again, or for good.
 
--- Ends those of a subscriber's dead letters that the arguments name from one on, until so many
--- events are done; one letter may have more. Each is given to a function, with the number of its
--- events, and removed. One that has lost its events is only removed. Returns {1, letters, events,
--- how many of the names are left}.
+-- Ends dead letters of a subscriber, named by the arguments from first on, until max_events events
+-- are done; one letter may have more. Each is passed to a function, with the number of its events,
+-- and removed. One that has lost its events is only removed. Returns {1, letters, events, how many
+-- of the names are left}.
 local function end_letters(token, max_events, first, finish)
   local count, events = 0, 0
   for i = first, #ARGV do

@@ -1,11 +1,10 @@
 -- Gap notices: they tell a subscriber with the option `gap_notices`, in its own queue, that it has
 -- lost events. A notice is a batch of one event of the type gap. While it is not being delivered,
--- later losses are added to it: so there are few, however long the endpoint fails. One that was
--- tried has other content then, as a batch of which some events went.
+-- later losses are added to it: so there are few, however long the endpoint fails. A notice that
+-- was tried and then added to has other content, as a batch that has lost some of its events.
 
--- These are made by a script that needs them, as those of setbacks.lua. A loss is a table: of
--- events in batches, which were created since and untl (ms), for a reason. Of several reasons a
--- notice tells the last.
+-- Scripts that need them create them, as in setbacks.lua. A loss is a table: of events in batches,
+-- which were created since and untl (ms), for a reason. Of several reasons a notice gives the last.
 local function gaps()
   local self = {}
   local wanting, lost = {}, {} -- by token
@@ -68,11 +67,11 @@ local function gaps()
     }
   end
 
-  -- The UID of the notice of a subscriber that was not tried with what it tells now, false if there
-  -- is none.
+  -- The UID of a subscriber's notice whose present content was not tried yet, false if there is
+  -- none.
   function self.waiting(token) return redis.pcall('HGET', gaps_key(token), 'batch') or false end
 
-  -- Notes that a notice, of which the list is given, does not wait any more, if it did.
+  -- Records that the notice with this list no longer waits, if it did.
   function self.close(token, list)
     local bid = self.waiting(token)
     if bid and batch_key(bid) == list then redis.call('DEL', gaps_key(token)) end
@@ -96,7 +95,7 @@ local function gaps()
     end
   end
 
-  -- Forgets a notice, of which the list is given: it goes.
+  -- Removes the notice with this list from the records, as it goes.
   local function forget(token, list)
     local left = {}
     for _, bid in ipairs(self.queued(token)) do
@@ -106,7 +105,7 @@ local function gaps()
     self.close(token, list)
   end
 
-  -- The UID of the notice to which a loss is added, and what it tells; nil if there is none.
+  -- The UID and the content of the notice to which a loss is added; nil if there is none.
   local function find(token)
     local bids = { self.waiting(token) or nil }
     if not bids[1] then bids = self.queued(token) end
@@ -148,8 +147,8 @@ local function gaps()
       'until', exact(loss.untl), 'reason', loss.reason)
   end
 
-  -- Counts a number of events of a list, of a batch or a dead letter, as lost to a subscriber.
-  -- Those of a notice are what it tells. Returns how many were not counted before.
+  -- Counts a number of events of a list, of a batch or a dead letter, as lost to a subscriber. For
+  -- a notice it counts the events that it reports. Returns how many were not counted before.
   function self.count(token, list, events)
     if not wants_notices(token) then return events end
     local told
@@ -163,7 +162,7 @@ local function gaps()
     return 0
   end
 
-  -- Tells all subscribers of what was counted, given the first 16 characters of the notices' UIDs.
+  -- Notifies all subscribers of counted losses, given the first 16 characters of the notices' UIDs.
   function self.note_counted(now, seed, reason)
     local n = 0
     for token, loss in pairs(lost) do

@@ -3,17 +3,17 @@
 
 local function history_field(topic) return '/' .. topic end
 
--- Removes the history of a topic, if it keeps one; what it takes is freed in the background.
--- Returns whether it kept one.
+-- Removes the history of a topic, if it keeps one; its memory is freed in the background. Returns
+-- whether it kept one.
 local function remove_history(topic)
   if redis.call('HDEL', plans_key(), history_field(topic)) == 0 then return false end
   redis.call('UNLINK', history_key(topic), history_limits_key(topic))
   return true
 end
 
--- These are made by a script that needs them, as those of setbacks.lua. A history is a table of its
--- topic, max_events, max_age (ms) and max_bytes, infinite where it has no such limit, first, size
--- and last, as they are stored, and length, the number of its entries.
+-- Scripts that need them create them, as in setbacks.lua. A history is a table of its topic,
+-- max_events, max_age (ms) and max_bytes, infinite if there is no such limit, first, size and last,
+-- as they are stored, and length, the number of its entries.
 local function histories()
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely push at once
@@ -105,9 +105,9 @@ local function histories()
     return length
   end
 
-  -- Appends events, a part of ARGV, of which the last has the position that the counter is at. If
-  -- that does not follow what is there, because events were published without their history, or
-  -- something else wrote to it, it begins anew: its positions have no gaps.
+  -- Appends events, a part of ARGV; the last has the counter's position. If they do not follow the
+  -- stored ones, because events were published without their history or another program wrote to
+  -- it, the history starts over: its positions have no gaps.
   function self.append(topic, now, from, to, counter)
     local history = noted(topic)
     if not history then return end

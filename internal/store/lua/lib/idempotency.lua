@@ -4,14 +4,14 @@
 local SLICES, LIFE = 8, 'life'
 local SPREAD = 0.25 -- how much longer than it must a key may live, as a share of its life
 
--- Those of one client, by its name. These are made by a script that needs them, as those of
+-- The idempotency keys of one client, by its name. Scripts that need them create them, as in
 -- setbacks.lua.
 local function idempotency_keys(name)
   local self = {}
 
   local function life_of(begun, expires) return string.format('%.0f-%.0f', begun, expires) end
 
-  -- Reads one slice, and what it has of a field. What has expired, or is no slice, has no
+  -- Reads one slice, and its value of a field. A slice that has expired, or is malformed, has no
   -- `expires`: its place is free.
   function self.slice(number, field, now)
     local slice = { key = idempotency_key(name, number) }
@@ -34,8 +34,8 @@ local function idempotency_keys(name)
 
   -- Chooses the slice that a new key goes into, which is to live for `life` (ms), and reads all
   -- that is needed to write it: a slice that expires soon after the key may; else a free place;
-  -- else the slice with room that expires last; else that of the oldest slice, whose keys go. So
-  -- none goes early before the client has seven eighths of what it may have.
+  -- else the slice with room that expires last; else the place of the oldest slice, whose keys go.
+  -- So no key is evicted early before the client has seven eighths of its maximum.
   function self.choose(all, now, life, max_keys)
     local newest, free, oldest, last
     for _, slice in ipairs(all) do

@@ -7,8 +7,8 @@ local function events_in_letter(bid)
   return math.max(0, length - HEADER)
 end
 
--- Removes what there is of a subscriber's dead letter, and its events from the sums. With the last
--- one the sums go, whatever they are.
+-- Removes a subscriber's dead letter, and its events from the sums. With the last letter it removes
+-- the sums, whatever their values.
 local function remove_letter(token, bid, events)
   local bytes = tonumber(redis.pcall('HGET', dead_letter_cause_key(bid), 'bytes')) or 0
   redis.call('DEL', dead_letter_key(bid), dead_letter_cause_key(bid))
@@ -22,8 +22,8 @@ local function remove_letter(token, bid, events)
   if bytes > 0 then change_gauge(dead_letter_bytes_key(), token, -bytes) end
 end
 
--- These are made by a script that needs them, as those of setbacks.lua. A letter's cause is a list
--- of its UID, reason, status, error, note and webhook_id.
+-- Scripts that need them create them, as in setbacks.lua. A letter's cause is a list of its UID,
+-- reason, status, error, note and webhook_id.
 local function letters()
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely push at once
@@ -42,8 +42,8 @@ local function letters()
     return bytes
   end
 
-  -- Makes a letter of what a batch has; its list is moved, which takes no memory. What else there
-  -- is of the batch is the caller's to remove. Returns the bytes of its events, as text.
+  -- Makes a letter of a batch by moving its list, which takes no memory. The caller removes the
+  -- batch's other keys. Returns the bytes of its events, as text.
   function self.bury(bid, token, now, cause)
     redis.call('RENAME', batch_key(bid), dead_letter_key(bid))
     local events = redis.call('LRANGE', dead_letter_key(bid), HEADER, -1)

@@ -11,7 +11,7 @@ local function renew_options_version(token, version)
   if redis.call('HDEL', delivery_key(token), 'paced_until') == 1 then wake_subscriber(token) end
 end
 
--- Whether the changes of options change the lanes: their number, or what an event's lane goes by.
+-- Whether the changes of options change the lanes: their number, or the key that chooses them.
 local function changes_lanes(token, changed)
   if changed.lanes then return true end
   return changed.order_key and (tonumber(redis.call('HGET', options_key(token), 'lanes')) or 1) > 1

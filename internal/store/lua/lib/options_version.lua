@@ -8,7 +8,7 @@ local function need_options_version(token, version)
   end
 end
 
--- These are made by a script that needs them, as those of setbacks.lua.
+-- Scripts that need them create them, as in setbacks.lua.
 local function options_versions()
   local self = {}
 

@@ -1,6 +1,6 @@
--- What the Ruby original has left. Its batches are lists like ours, at another key.
+-- Leftovers of the Ruby original. Its batches are lists like ours, at another key.
 
--- These are made by a script that needs them, as those of setbacks.lua.
+-- Scripts that need them create them, as in setbacks.lua.
 local function originals()
   local self = {}
   local PACKED_EVENT = '\146\161e' -- how every packed event begins: an array of two, "e"
@@ -26,9 +26,9 @@ local function originals()
     redis.call('SET', migration_key(), '1', 'PX', MIGRATION_TTL)
   end
 
-  -- Makes what the original has of a batch ours, if it is as the original writes it: moves the
-  -- whole batch, or appends what is only events to ours. The batch takes in no more events then, of
-  -- anybody. Changes nothing otherwise. Returns whether it did.
+  -- Adopts the original's part of a batch, if it has the original's form: moves a whole batch, or
+  -- appends bare events to ours. Then the batch takes in no more events from either. Changes
+  -- nothing otherwise. Returns whether it adopted any.
   function self.adopt(bid)
     local from, to = original_key(bid), batch_key(bid)
     if redis.call('TYPE', from).ok ~= 'list' then return false end

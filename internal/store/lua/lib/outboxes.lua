@@ -14,7 +14,7 @@ end
 local function relay_of(number) return pack_job('relay', number) end
 
 -- The partitions to which events of a topic are relayed. An error if one cannot be written to. Adds
--- to written, a table of keys and their types, what is written besides.
+-- the other keys that are written to written, a table of keys and their types.
 local function read_outboxes(topic, written)
   local numbers = redis.call('HKEYS', outboxes_key(topic))
   for _, number in ipairs(numbers) do redis.call('LLEN', outbox_key(number)) end

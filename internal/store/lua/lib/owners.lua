@@ -2,7 +2,7 @@
 -- anybody does, that named it first. How many topics a client has is counted beside. Both change
 -- only here.
 
--- These are made by a script that needs them, as those of setbacks.lua.
+-- Scripts that need them create them, as in setbacks.lua.
 local function owners()
   local self = {}
 
@@ -26,14 +26,14 @@ local function owners()
     change_gauge(owned_key(), name, 1)
   end
 
-  -- Why a client may not have so many more topics, of which so many are new to the bus; nil if it
-  -- may. A limit of 0 is none.
+  -- The limit that a client would exceed with more topics, of which new are new to the bus; nil if
+  -- none. A limit of 0 is none.
   function self.over_limit(name, more, new, max_of_client, max_of_bus)
     if max_of_client > 0 and more > 0 and self.count(name) + more > max_of_client then
       return "client's topics"
     end
     if max_of_bus > 0 and new > 0 then
-      -- A partition knows topics of which it is not the home.
+      -- A partition also knows topics whose home is another.
       local all = KEYS[1] and redis.call('HLEN', owners_key()) or redis.call('SCARD', topics_key())
       if all + new > max_of_bus then return "bus's topics" end
     end

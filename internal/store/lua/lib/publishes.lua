@@ -1,15 +1,15 @@
--- What a publish to a topic has to know beyond the founding keys.
+-- The facts that a publish to a topic needs beyond the founding keys.
 
--- The field of the key plans with the UID of the channel on which those who watch a topic listen.
+-- The field of the key plans with the UID of the channel of a topic's live tail.
 local function tail_field(topic) return '?' .. topic end
 local function tail_channel(uid) return ns .. 'tail:' .. uid end
 
--- This is made by a publish if there is any such thing on the bus, as those of setbacks.lua. It
--- reads what there is of the topic and of its subscribers.
+-- A publish creates these if the bus has any such data, as in setbacks.lua. Reads the data of the
+-- topic and of its subscribers.
 local function publish_extras(topic, subscribers)
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely return at once
-  local MAX_TOLD = 20 -- events of one publish, to those who watch
+  local MAX_TOLD = 20 -- events of one publish that a tail gets
 
   local of_topic = redis.call('HMGET', plans_key(), history_field(topic), tail_field(topic))
   self.keeps_history = of_topic[1] == '1'
@@ -22,8 +22,8 @@ local function publish_extras(topic, subscribers)
     end
   end
 
-  -- Tells those who watch the topic of the events of these arguments: how many there are, and the
-  -- first of them. Watching ends where nobody listens. Nothing may fail because of it.
+  -- Sends the events of these arguments to the topic's tail: how many there are, and the first of
+  -- them. Ends the tail if no process listens. An error here fails nothing.
   function self.tell(first, last)
     if not channel then return end
     local told = { last - first + 1 .. ' ' }
@@ -44,7 +44,7 @@ local function publish_extras(topic, subscribers)
     return { 0, 'lanes', table.concat(lanes, ' ') }
   end
 
-  -- The events of a lane, the first of which stands at an index of a list of them.
+  -- A lane's events; their first stands at an index of a list of them.
   local function new_lane(token, digit)
     local number = string.find(UID_DIGITS, digit, 1, true) - 1
     return { number = number, events = {}, key = lane_of_subscriber(token, number) }
@@ -65,8 +65,8 @@ local function publish_extras(topic, subscribers)
     return lanes
   end
 
-  -- Reads the lanes that were sent, from an argument on until the first event. Returns those of
-  -- each subscriber that has several, by token; nil if these are not the lanes that they have.
+  -- Reads the lanes that were sent, from an argument on until the first event. Returns the lanes of
+  -- each subscriber with several, by token; nil if they have other lanes now.
   function self.lanes(first, first_event)
     local sent, left, lanes = {}, 0, {}
     for i = first, first_event - 1, 3 do

@@ -1,6 +1,6 @@
 -- What points to batches: how they are added, woken and removed.
 
--- Wakes the batches of a subscriber whose turn it is, since what they wait for is over.
+-- Wakes the batches of a subscriber whose turn it is, since they need not wait any longer.
 local function wake_subscriber(token) subscriber_lanes().wake(token, noted_max_in_flight()) end
 
 -- Counts batches, events and bytes that a subscriber has less: texts of numbers below 0, or of -0.
@@ -17,10 +17,10 @@ local function count_batches(token, batches, events, bytes)
   return left
 end
 
--- Removes a batch of a number of events and all that points to it, except its job. With failed, a
--- delivery of it may have failed; with current, it may take in events. Without bytes, which are
--- those of its events, it is read for them, so its list must be there. Its first write takes no
--- memory.
+-- Removes a batch of a number of events and all that refers to it, except its job. With failed, a
+-- delivery of it may have failed; with current, it may take in events. Bytes is the size of its
+-- events; if it is missing, the batch's list is read for it and must exist. The first write takes
+-- no memory.
 local function remove_batch(bid, token, events, max_in_flight, failed, current, bytes)
   bytes = bytes or exact(event_bytes_of(bid))
   local lane, max, current_set = lane_of_subscriber(token), max_in_flight, nil
@@ -64,8 +64,9 @@ local function remove_batch_job(bid)
   redis.call('SREM', jobs_index_key('main'), job)
 end
 
--- Adds a batch, whose list is there, with a job that is due now. It is not in its lane, which is
--- the first unless one is given: whichever worker takes it puts it there, behind what waits.
+-- Adds a batch, whose list exists, with a job that is due now. Its lane is the first unless one is
+-- given, but it does not stand in it yet: the worker that takes it puts it there, behind the
+-- waiting ones.
 local function add_batch(bid, token, created, events, lane)
   if lane and lane > 0 then redis.call('HSET', batch_state_key(bid), 'lane', lane) end
   redis.call('ZADD', batches_index_key(), created, bid)

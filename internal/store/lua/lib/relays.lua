@@ -1,13 +1,13 @@
 -- Relays as a kind of the queue's entries: each carries the head of an outbox to another partition.
--- What it has taken is noted with a UID until it is done, and taken again as it was, so that the
--- other partition knows it. Settings: a UID for what is taken, max events, max bytes.
+-- The taken head is noted with a UID until it is done, and taken again unchanged, so that the other
+-- partition recognizes it. Settings: a UID for the head, max events, max bytes.
 local RELAY = { queue = 'relay' }
 KINDS.relay = RELAY
 
 -- Its job is there until the outbox is found empty when it comes up.
 function RELAY.exists() return true end
 
--- What is noted of a head: its UID, its number of events, and since when it is relayed (ms).
+-- The record of a taken head: its UID, its number of events, and since when it is relayed (ms).
 local TAKEN = '^(%S+) (%d+) (%d+)$'
 
 local function note_taken(number, uid, length, since)
@@ -31,8 +31,8 @@ local function length_of_head(outbox, max_events, max_bytes)
   return length
 end
 
--- Returns the UID of the relay, what its events are counted by and how many went before, ever, with
--- a space between, then the events.
+-- Returns the UID of the relay, the identity of the count of events and how many events ever went
+-- before, with a space between, then the events.
 function RELAY.take(entry)
   local number, outbox, uid, length = entry.arg, outbox_key(entry.arg), nil, nil
   local taken = redis.call('HGET', relay_taken_key(), number)
@@ -53,8 +53,8 @@ function RELAY.take(entry)
   return events
 end
 
--- Ends what was taken, given the UID and what came of it: of what has arrived the outbox is
--- unloaded, of what was too large the half is taken the next time.
+-- Ends a taken head, given its UID and the result: removes it from the outbox if it has arrived, or
+-- takes half of it the next time if it was too large.
 local function unload(entry)
   local taken = redis.call('HGET', relay_taken_key(), entry.arg) or ''
   local uid, length, since = string.match(taken, TAKEN)

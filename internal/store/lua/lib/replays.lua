@@ -1,5 +1,5 @@
--- Replays: what a subscriber gets again of a topic's history. Package replay has the steps that
--- copy; here is what others have to know of them.
+-- Replays of a topic's history to a subscriber. Package replay has the steps that copy; these are
+-- the parts that other scripts need.
 
 -- Whether a replay of a subscriber copies, or has events in its queue.
 local function has_replay(token)

@@ -1,11 +1,11 @@
--- What happens to batches that do not just go through.
+-- What happens to batches that cannot be delivered at once.
 
 -- These are made by a script that needs them: Redis makes each function anew at every run, and most
 -- runs need none of these.
 local function setbacks()
   local self = {}
   local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
-  local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch went from outside
+  local STATE_TTL = 2 * 86400000 -- ms, for a state that stays if its batch was removed from outside
   -- ms, from the retry of a refused batch to that of another: shorter if there are so many that a
   -- round would take longer than ROUND
   local RETRY_EVERY, MIN_RETRY_EVERY, ROUND = 1000, 50, 50000
@@ -92,8 +92,8 @@ local function setbacks()
     redis.call('HDEL', delivery_key(token), 'retried_at')
   end
 
-  -- Ends the throttle of a subscriber that is taken to be well, given since when it has refused
-  -- batches (ms, 0 if it has not): those that failed with the endpoint come up at once. If there
+  -- Ends the throttle of a subscriber that counts as well again, given since when it has refused
+  -- batches (ms, 0 if it has not): batches that failed with the endpoint come up at once. If there
   -- are too many for one call it stays throttled, in the past, and the next success goes on.
   function self.end_throttle(token, refused_since, now)
     if refused_since > 0 and refused_since <= now - OUTAGE then self.retry_refused(token) end
@@ -122,8 +122,8 @@ local function setbacks()
     return bids
   end
 
-  -- Notes the batches of a subscriber that are in flight, as it is to be tried anew: should they
-  -- fail, that says nothing of what it is now.
+  -- Records the batches of a subscriber that are in flight as it is tried anew: if they fail, that
+  -- says nothing about its present state.
   function self.overtake(token)
     local bids = self.in_flight(token)
     if #bids > 0 then
@@ -131,7 +131,8 @@ local function setbacks()
     end
   end
 
-  -- Whether a batch that was tried was noted so. It no longer is, nor are those that were done.
+  -- Whether a tried batch was recorded so. Removes it from the record, and the batches that are
+  -- done.
   function self.was_overtaken(token, tried)
     local noted = redis.pcall('HGET', delivery_key(token), 'overtaken')
     if type(noted) ~= 'string' then return false end
@@ -151,10 +152,10 @@ local function setbacks()
     return found
   end
 
-  -- Notes what a failed batch waits for, given its header and until when its subscriber was
-  -- throttled. One that fails with its endpoint, though that was well and the batch has failed
-  -- before, is taken for the cause, as one that makes the endpoint hang: it is put off like one
-  -- refused. One that keeps its turn stands in the lane.
+  -- Records why a failed batch waits, given its header and until when its subscriber was throttled.
+  -- If a batch fails with its endpoint, though that was well and the batch has failed before, the
+  -- batch counts as the cause, for example because it makes the endpoint hang: it is put off like a
+  -- refused one. A batch that keeps its turn stands in the lane.
   function self.note_failed(entry, token, header, throttled_until)
     local bid, failed, attempts = entry.arg, entry.result[5], tonumber(header[3]) or 0
     local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
@@ -204,7 +205,7 @@ local function setbacks()
   end
 
   -- Removes a batch that was taken, if it is of an earlier subscription. Returns the number of its
-  -- events then, else nil. What has gone of these is forgotten.
+  -- events then, else nil. Removes batches that are gone from the record.
   function self.discard_former(entry, token, state)
     local events = nil
     if is_former(state, entry.arg) then events = self.discard(entry, token, entry.failures) end

@@ -1,14 +1,14 @@
 -- Subscribers with options, and batches that are delivered in slices: a part of their events at a
--- time, because a body has a limit, because the subscriber took only some, or to find the one that
--- it refuses.
+-- time, because a body has a limit, because the subscriber took only some, or to find the event
+-- that it refuses.
 --
 -- Basis     what BATCH.take returns besides: see basisReply in slices.go
--- Result    of BATCH.complete and BATCH.retry, from 9 on: see sliceArgs in slices.go; then of each
---           dead letter: its UID, that of the batch for all events that are left, reason, status,
+-- Result    of BATCH.complete and BATCH.retry, from 9 on: see sliceArgs in slices.go; then for each
+--           dead letter: its UID, or the batch's UID for all events that are left, reason, status,
 --           error, note, webhook_id, which events
 -- Events are ranges of their indexes in the batch, from 0, both ends included: '0-49 61-61'.
 
--- These are made by a script that needs them, as those of setbacks.lua.
+-- Scripts that need them create them, as in setbacks.lua.
 local function slices()
   local self = {}
   local ATTEMPTS_TTL = 7 * 86400000 -- ms
@@ -17,8 +17,8 @@ local function slices()
   local LATENESS = 20 -- ms, of a worker that comes by for a batch that was paced: it costs no pace
   local REMOVED = '\0removed' -- in the place of an event that leaves its batch
 
-  -- What taking a batch goes by: its lane, if one of that may be in flight; the set where it stands
-  -- while it takes in events; and what else the options and its state say.
+  -- The basis for taking a batch: its lane, if one batch of that may be in flight; the set where it
+  -- stands while it takes in events; and the other facts from the options and the state.
   function self.basis(token, bid)
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
       'max_requests_per_minute', 'max_events_per_minute', 'keep_age', 'lanes', 'generation',
@@ -45,9 +45,9 @@ local function slices()
   end
 
   -- Drops a batch that has come up and is older than its subscriber keeps, given its header, unless
-  -- it is a test event or a gap notice. Returns the number of its events that are lost so, nil if
-  -- it stays. A notice of the loss gets its UID from that of the batch, which no other has: so that
-  -- no delivery has to bring a new one.
+  -- it is a test event or a gap notice. Returns the number of its events lost by that, nil if it
+  -- stays. A notice of the loss derives its UID from the batch's, which is unique, so that no
+  -- delivery has to bring a new one.
   function self.expire(entry, token, basis, header)
     if not basis.keep_age or basis.test or basis.gap then return nil end
     local age = tonumber(entry.now) - (tonumber(header[2]) or 0)
@@ -151,10 +151,10 @@ local function slices()
     return whole
   end
 
-  -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
-  -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept
-  -- for a subscription that is gone. Returns the bytes of what is left of the batch, as text, if
-  -- all of it is a dead letter now.
+  -- Records the further results of an attempt, given its batch's header. Afterwards each event is
+  -- either in the batch, or in a dead letter, or gone. Nothing is kept for a subscription that is
+  -- gone. Returns the bytes of the batch's remaining events, as text, if all of them are a dead
+  -- letter now.
   function self.settle(entry, header, state)
     local record, records, unused_pace, _, refusals, suspect, removed, lost, notice =
       unpack(entry.result, 9, 17)

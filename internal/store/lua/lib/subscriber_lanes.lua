@@ -1,16 +1,16 @@
--- The lanes of a subscriber, and which of them a batch is in: that of its events, which is noted in
--- batches:state as lane; the first if none is. A batch stays in its lane, whatever lanes its
--- subscriber has got since; those that it has now hold for what is published from then on.
+-- The lanes of a subscriber, and the lane of a batch, which is the lane of its events:
+-- batches:state has it as lane; without it, it is the first. A batch stays in its lane, even if its
+-- subscriber has changed its lanes since; the new lanes apply to events published from then on.
 --
--- While a subscriber has several, the key plans has the version of its lanes, by which a publish
--- goes. If there were more than there are now, and batches may be left, options:{token} has
--- past_lanes: how many there were. It goes with the subscriber's last batch. Without a subscriber
--- there is one lane, and what is left of a subscription that has ended is in that.
+-- While a subscriber has several, the key plans has the version of its lanes, which a publish
+-- compares. If there were more than there are now, and batches may be left, options:{token} has
+-- past_lanes: how many there were. It is removed with the subscriber's last batch. Without a
+-- subscriber there is one lane, which has the rest of a subscription that has ended.
 
 -- The version of a subscriber's lanes; '' if it has one, as by default.
 local function lanes_version(token) return redis.call('HGET', plans_key(), token) or '' end
 
--- These are made by a script that needs them, as those of setbacks.lua.
+-- Scripts that need them create them, as in setbacks.lua.
 local function subscriber_lanes()
   local self = {}
 
@@ -45,8 +45,8 @@ local function subscriber_lanes()
     return lane_of_subscriber(token, lane), max, current_of_lane_key(token, lane)
   end
 
-  -- Wakes the first of each lane, since what holds the subscriber up is over. So many of one may be
-  -- in flight if there is one only.
+  -- Wakes the first of each lane, since the subscriber is no longer held up. Max batches of a lane
+  -- may be in flight if there is only one.
   function self.wake(token, max)
     if not state_of(token).options_version then
       return wake_lane(lane_of_subscriber(token), 'main', max)
@@ -84,9 +84,9 @@ local function subscriber_lanes()
     end
   end
 
-  -- Forgets the lanes of a subscriber that goes: its batches join the first, and take in no more.
-  -- At once: one after the other, what is there already would be moved again for each. One of
-  -- another type stops nothing.
+  -- Removes the lanes of a subscriber that goes: its batches join the first lane, and take in no
+  -- more events. All lanes join at once: one after the other would move the earlier batches again
+  -- for each. A lane of another type does not stop it.
   function self.forget(token)
     local first, others = lane_of_subscriber(token), {}
     for lane = 0, self.count(token) - 1 do
@@ -109,10 +109,10 @@ local function subscriber_lanes()
     end
   end
 
-  -- Takes over what releases before this one have noted of a subscriber's lanes. Each change began
-  -- a generation, with lanes of its own in the queue: those of the last, by its name, and of the
-  -- ones before, as name/number of lanes/number of batches. What stands there joins the lane of the
-  -- same number.
+  -- Adopts lanes that earlier releases have recorded for a subscriber. Each change began a
+  -- generation, with lanes of its own in the queue: the last by its name, and the ones before as
+  -- name/number of lanes/number of batches. Batches that stand there join the lane of the same
+  -- number.
   function self.adopt(token)
     local found = read(token)
     local lanes = tonumber(found[1]) or 1

@@ -8,8 +8,8 @@ local function remove_test(token)
 end
 
 -- Removes a subscriber and its subscriptions. Its current batches get no more events, and come up
--- at once, like those whose turn it is; all its batches are dropped as they come up, and its dead
--- letters by the housekeeping. Its replays go. Returns whether there was such a subscriber.
+-- at once, like the batches whose turn it is; all its batches are dropped as they come up, and its
+-- dead letters by the housekeeping. Its replays end. Returns whether there was such a subscriber.
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
   remove_test(token)

@@ -43,8 +43,8 @@ local function new_topics(sent, name)
   return new, owners().over_limit(name, more, #new, sent.max_client_topics, sent.max_topics)
 end
 
--- Reads what is to be written to, and would be an error if it were not of its type: so that no
--- subscriber is half made. Returns the topics it is subscribed to.
+-- Reads the keys that will be written and would raise an error if they were not of their type, so
+-- that no subscriber is half made. Returns the topics it is subscribed to.
 local function read_subscriber(token, sent)
   local subscribed = redis.call('SMEMBERS', subscriber_topics_key(token))
   redis.call('SCARD', subscribers_key())
@@ -78,8 +78,8 @@ local function clear_letters(token)
   return type(left) == 'number' and left > 0
 end
 
--- Clears what is left of an earlier subscription of a token that is about to subscribe anew.
--- Returns the batches of it that are in flight, and what has to be removed first, if something has.
+-- Clears the leftovers of an earlier subscription of a token that is about to subscribe anew.
+-- Returns its batches that are in flight, and what has to be removed first, if anything.
 local function clear_former(token, sent)
   if is_subscriber(token) then return {}, nil end
   if clear_letters(token) then return {}, 'former letters' end
@@ -90,7 +90,8 @@ local function clear_former(token, sent)
   return in_flight, nil
 end
 
--- Writes a subscriber's own keys. What only deliveries need is removed if it is of another type.
+-- Writes a subscriber's own keys. A key that only deliveries need is removed if it has another
+-- type.
 local function write_subscriber(token, sent, name)
   local subscriber = subscriber_key(token)
   if sent.callback ~= '' then -- first, so that a full Redis refuses the whole
@@ -110,7 +111,7 @@ local function write_subscriber(token, sent, name)
   redis.call('HSET', delivery_key(token), 'name', name)
 end
 
--- Has a subscriber whose deliveries fail be tried at once: what they fail for may be mended.
+-- Lets the bus try a subscriber whose deliveries fail at once: the cause may be fixed.
 local function try_subscriber(token)
   local made = setbacks()
   made.retry_refused(token)
@@ -122,7 +123,7 @@ local function try_subscriber(token)
   wake_subscriber(token)
 end
 
--- Whether a change is of what deliveries fail for: where they go, as whom, how large they are.
+-- Whether a change may fix failing deliveries: their target, their credentials or their size.
 local function may_mend(sent)
   return sent.callback ~= '' or sent.fields.uuid or sent.options.max_bytes
 end
@@ -167,7 +168,7 @@ local function write_topics(token, sent, name, subscribed, new)
   end
 end
 
--- Sets what was sent for a client of a name. What was not sent keeps its value, or takes its
+-- Stores the sent fields for a client of a name. Omitted fields keep their value, or take their
 -- default. Returns what the scripts return. An error, because a key is not of its type, changes no
 -- subscription.
 local function put_subscription(sent, name)
