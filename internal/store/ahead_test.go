@@ -38,7 +38,7 @@ func newAheadFixture(t *testing.T, server *rdbtest.Server, maxInFlight int) *ahe
 // acknowledged is the result of a batch of one event.
 var acknowledged = storetest.Result{Delivered: 1}
 
-// allDone is the result of a task that was done with a number of those that were taken ahead.
+// allDone returns the result of a task that was done together with a number of batches taken ahead.
 func allDone(ahead int) storetest.Result {
 	result := acknowledged
 	for range ahead {
@@ -57,8 +57,8 @@ func (f *aheadFixture) next(task *storetest.Task, result storetest.Result, ms in
 	return next.Task
 }
 
-// take publishes events 2..last, of which the first is being delivered while the others come, and
-// has that completed by the worker.
+// take publishes events 2..last, the first of which is being delivered while the others come, and
+// lets the worker complete that one.
 func (f *aheadFixture) take(last int) *storetest.Task {
 	f.T.Helper()
 	f.PublishEvents("widgets", 2, 2, 0)
@@ -68,7 +68,7 @@ func (f *aheadFixture) take(last int) *storetest.Task {
 	return f.next(first, acknowledged, 0)
 }
 
-// numbers are those of the events of a task, and of what was taken ahead with it.
+// numbers returns the numbers of the events of a task and of the batches taken ahead with it.
 func numbers(t *testing.T, task *storetest.Task) []int {
 	t.Helper()
 	all := storetest.Numbers(t, task)
@@ -188,7 +188,7 @@ func TestALostReplyLosesNothingThatWasTakenAhead(t *testing.T) {
 		task := f.next(again, acknowledged, 0)
 		assert.Equal(t, []int{4, 5, 6, 7, 8, 9, 10, 11}, numbers(t, task))
 
-		// Somebody else has what it would be given once more.
+		// Another worker has the job that this one would be given once more.
 		pending := "jobs:pending:main:" + string(worker)
 		job := f.Redis.RPop(t.Context(), pending).Val()
 		require.NoError(t, f.Redis.RPush(t.Context(), "jobs:instant:main", job).Err())
@@ -201,7 +201,7 @@ func TestALostReplyLosesNothingThatWasTakenAhead(t *testing.T) {
 	})
 }
 
-// TestSeveralInFlightShareWhatWaits has two workers, of which each takes a part ahead.
+// TestSeveralInFlightShareWhatWaits: each of two workers takes a part of the waiting batches ahead.
 func TestSeveralInFlightShareWhatWaits(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -228,7 +228,7 @@ func TestSeveralInFlightShareWhatWaits(t *testing.T) {
 	})
 }
 
-// TestInstantOnesAreTakenAhead has nobody take batches while they come, so that none stands in a
+// TestInstantOnesAreTakenAhead publishes batches while no worker takes any, so none stands in a
 // lane.
 func TestInstantOnesAreTakenAhead(t *testing.T) {
 	t.Parallel()

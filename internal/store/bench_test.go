@@ -44,8 +44,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkCompleteAndAcquire is what a delivery costs beside its POST, while its subscriber's
-// queue is long. Script-µs is what Redis spends on it.
+// BenchmarkCompleteAndAcquire measures the cost of a delivery without its POST, while its
+// subscriber's queue is long. Script-µs is the time spent in Redis.
 func BenchmarkCompleteAndAcquire(b *testing.B) {
 	for _, events := range []int{1, 100} {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
@@ -81,8 +81,8 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 	}
 }
 
-// waitInLane takes a batch. While that is delivered another thread sends all the others to their
-// lane, where those that are published meanwhile wait, too.
+// waitInLane takes a batch. While that is delivered, another thread sends all the others to their
+// lane, where batches published meanwhile wait, too.
 func waitInLane(b *testing.B, f *fixture) (first *storetest.Task) {
 	first = f.Take("worker-1", 0)
 	for f.Redis.LLen(b.Context(), "jobs:instant:main").Val() > 0 {
@@ -91,8 +91,8 @@ func waitInLane(b *testing.B, f *fixture) (first *storetest.Task) {
 	return first
 }
 
-// BenchmarkMemory is what an event takes in Redis that is in a batch of its own: while nobody has
-// looked at the batch, and while it waits in its lane.
+// BenchmarkMemory measures the memory in Redis of an event in a batch of its own: before a worker
+// has looked at the batch, and while it waits in its lane.
 func BenchmarkMemory(b *testing.B) {
 	for _, state := range []string{"instant", "lane"} {
 		b.Run(state, func(b *testing.B) {
@@ -132,7 +132,7 @@ func scriptTime(b *testing.B, f *fixture) time.Duration {
 	return time.Duration(microseconds) * time.Microsecond
 }
 
-// infoAfter is what follows a name in a section of what Redis says of itself.
+// infoAfter returns the text after a name in a section of INFO.
 func infoAfter(b *testing.B, f *fixture, section, name string) string {
 	info, err := f.Redis.Info(b.Context(), section).Result()
 	require.NoError(b, err)

@@ -62,8 +62,8 @@ func TestACreationThatWasBrokenOff(t *testing.T) {
 	})
 }
 
-// TestTheNumberOfPartitionsIsFound has nobody who knows it, in the end. That partitions do when the
-// node is away that has it, the test of rtm cluster shows.
+// TestTheNumberOfPartitionsIsFound ends with no record of the number left. The test of rtm cluster
+// shows that partitions provide it when the node with the record is away.
 func TestTheNumberOfPartitionsIsFound(t *testing.T) {
 	server := rdbtest.Real(t)
 	ctx, redis := t.Context(), server.Open(t)
@@ -126,8 +126,8 @@ func TestTheNumberOfPartitionsIsLost(t *testing.T) {
 	})
 }
 
-// TestAwaitSaysThatRedisIsSilent has Redis be connected to, and not answer: a call that runs out of
-// its own time logs no failure.
+// TestAwaitSaysThatRedisIsSilent connects to a Redis that does not answer: a call that exceeds its
+// own timeout logs no failure.
 func TestAwaitSaysThatRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)
@@ -147,7 +147,7 @@ func TestAwaitSaysThatRedisIsSilent(t *testing.T) {
 	server.Thaw(t)
 }
 
-// TestNothingIsOpenedBeforeRedisSaysThatItIsNoCopy has Redis be away as a process starts.
+// TestNothingIsOpenedBeforeRedisSaysThatItIsNoCopy starts a process while Redis is away.
 func TestNothingIsOpenedBeforeRedisSaysThatItIsNoCopy(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)
@@ -181,8 +181,8 @@ func TestAMarkOfAnyPartitionSaysThatABusIsACopy(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrCopying)
 }
 
-// TestABusThatWasMovedAway by an earlier version is not opened: what it accepts would be missed
-// where it has moved to.
+// TestABusThatWasMovedAway by an earlier version is not opened: events that it accepts would be
+// missing at its new place.
 func TestABusThatWasMovedAway(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		redis := server.Open(t)

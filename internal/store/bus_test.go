@@ -152,8 +152,8 @@ func TestAnEarlierSubscriptionInAPartition(t *testing.T) {
 	})
 }
 
-// TestSubscribingWhileRelaysEnd has two subscribers of a partition come and go, while the events
-// that nobody gets end their relays. Who is subscribed gets all that is published from then on.
+// TestSubscribingWhileRelaysEnd lets two subscribers of a partition come and go, while relays end
+// as they carry unwanted events. A subscriber gets all events published from its subscription on.
 func TestSubscribingWhileRelaysEnd(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic, published := t.Context(), p.TopicIn(0, 0), 0
@@ -193,7 +193,7 @@ func TestAnUnusedTopicThatIsRelayed(t *testing.T) {
 		relayAll(p)
 		assert.Equal(t, []int{1}, p.Received(1, p.TokenIn(1), topic))
 
-		unused := p.TopicIn(0, 1) // nobody has ever published to it
+		unused := p.TopicIn(0, 1) // never published to
 		require.NoError(t, p.Subscribe(ctx, p.TokenIn(1), subscription(topic, unused), p.Now()))
 		require.NoError(t, p.Unsubscribe(ctx, p.TokenIn(1), unused))
 		tidier := maintenance.NewTidier(p.Bus, p.Home(unused))
@@ -230,7 +230,7 @@ func TestTheLimitOfTopicsIsThatOfTheBus(t *testing.T) {
 		}
 		token := p.TokenIn(1)
 		require.NoError(t, p.Subscribe(ctx, token, subscription(others...), p.Now()), "they are of others")
-		for range 2 { // what is named already counts once
+		for range 2 { // topics named already count once
 			require.NoError(t, p.Subscribe(ctx, token, subscription(append(others, "new_a", "new_b")...), p.Now()))
 		}
 		var limit *bus.TopicLimitError

@@ -24,7 +24,7 @@ func TestTokensAreFoundWherePartitionsAreThere(t *testing.T) {
 	servers[2].Kill(t)
 	rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
 		return rdbtest.Took(func() {
-			for range 5 { // in whatever order
+			for range 5 { // in any order
 				names, err := all.FindTokens(ctx, []bus.Token{"unknown", "reader--1"})
 				require.NoError(t, err)
 				assert.Equal(t, map[bus.Token]bus.ClientName{"reader--1": "reader"}, names)

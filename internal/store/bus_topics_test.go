@@ -30,8 +30,8 @@ func deleteTopic(p *storetest.Partitions, topic bus.TopicName, by bus.Token) err
 	}
 }
 
-// TestADeletedTopicIsGoneEverywhere but for what was published before, also where that is still on
-// its way.
+// TestADeletedTopicIsGoneEverywhere except for events published before, even if they are still in
+// an outbox.
 func TestADeletedTopicIsGoneEverywhere(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic, other := t.Context(), p.TopicIn(0, 0), p.TopicIn(0, 1)
@@ -79,8 +79,8 @@ func TestATopicWhoseEventsCannotBeRelayed(t *testing.T) {
 	})
 }
 
-// TestSubscribingWhileATopicIsDeleted leaves nobody subscribed to a topic that is not relayed, and
-// no deletion undoes a subscription that came after it.
+// TestSubscribingWhileATopicIsDeleted: no client stays subscribed to a topic that is not relayed,
+// and no deletion undoes a subscription that came after it.
 func TestSubscribingWhileATopicIsDeleted(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)
@@ -135,7 +135,7 @@ func TestADeletionThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-// TestGenerationsAreNeverUsedAgain, or who closes an outbox late would close that of a later
+// TestGenerationsAreNeverUsedAgain: otherwise a late close of an outbox would close that of a later
 // subscription.
 func TestGenerationsAreNeverUsedAgain(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
@@ -204,7 +204,7 @@ func TestASubscriptionGetsWhatIsPublishedAfterIt(t *testing.T) {
 		subscribe(token, topic, other) // which changes nothing
 		subscribe(late, topic, other)
 		p.PublishEvents(other, 2, 2)
-		for range 6 { // a head of which a part is for a subscription is halved
+		for range 6 { // a head that is partly for a subscription is halved
 			relayAll(p)
 		}
 		assert.Equal(t, storetest.UpTo(4, 11), p.Received(1, token, topic))
@@ -230,8 +230,8 @@ func TestASubscriptionGetsWhatIsPublishedAfterIt(t *testing.T) {
 
 func last(numbers []int) int { return numbers[len(numbers)-1] }
 
-// TestAHomeThatHasLostItsCounts begins to count anew: what it had counted when a subscription began
-// takes no event from that.
+// TestAHomeThatHasLostItsCounts starts to count again. A subscription's start in the lost count
+// excludes none of the new events.
 func TestAHomeThatHasLostItsCounts(t *testing.T) {
 	for loss, mark := range map[string][2]string{"empty": {"id", "b"}, "older": {"losses", "1"}} {
 		t.Run(loss, func(t *testing.T) { testLostCounts(t, mark[0], mark[1]) })

@@ -18,11 +18,11 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// notInScripts are commands that no script runs here: those that call scripts, those of this test,
-// and the look-up for a migration, once in some seconds.
+// notInScripts are commands that no script runs here: calls of scripts, commands of this test, and
+// the look-up for a migration, once in some seconds.
 var notInScripts = map[string]bool{"evalsha": true, "config|resetstat": true, "info": true, "exists": true}
 
-// commands counts the commands that scripts run during a step. That is what the step costs Redis.
+// commands counts the commands that scripts run during a step: the step's cost in Redis.
 func commands(t *testing.T, f *fixture, step func()) int {
 	t.Helper()
 	require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
@@ -96,7 +96,7 @@ func TestCommandsOfTheHotPath(t *testing.T) {
 	assert.LessOrEqual(t, max(same, other), 21, "complete and acquire")
 }
 
-// commandsAhead counts what it costs to take a batch where others may be taken ahead, and to
+// commandsAhead counts the commands that take a batch where others may be taken ahead, and that
 // complete eight and take the next eight.
 func commandsAhead(t *testing.T) (idle, together int) {
 	f := newAheadFixture(t, rdbtest.Real(t), 1)
@@ -112,9 +112,9 @@ func commandsAhead(t *testing.T) (idle, together int) {
 	return commands(t, f.fixture, func() { f.Take(worker, 0) }), together
 }
 
-// TestCommandsOfAHistory counts what a publish costs more where another topic keeps a history, when
-// its own does, of two events at most, and when somebody watches it besides. It holds the header of
-// the script to that.
+// TestCommandsOfAHistory counts the extra commands of a publish if another topic keeps a history,
+// if its own topic keeps one, of two events at most, and if it is also watched. It compares them
+// with the script's header.
 func TestCommandsOfAHistory(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rdbtest.Real(t))

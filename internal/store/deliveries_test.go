@@ -128,8 +128,8 @@ func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
 	})
 }
 
-// TestACompletionComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet
-// that of the first.
+// TestACompletionComesBeforeTheAcquireBehindIt starts with a Redis that has loaded the script of
+// the second call, but not the script of the first.
 func TestACompletionComesBeforeTheAcquireBehindIt(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

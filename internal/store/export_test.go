@@ -10,7 +10,7 @@ import (
 // FormerBatches lets tests be as late as a request that was held up.
 func (s *Store) FormerBatches(token bus.Token) *OldestBatches { return s.formerBatches(token) }
 
-// ReplayStopped, ReplayWaits and ReplayCopied are what a step of a replay has come to.
+// ReplayStopped, ReplayWaits and ReplayCopied are the results of a step of a replay.
 const ReplayStopped, ReplayWaits, ReplayCopied = stopped, waits, copied
 
 // ReplayCopier lets tests take the steps of a replay.
@@ -24,13 +24,13 @@ func NewReplayCopier(r *Replays, replay Replay, now time.Time) ReplayCopier {
 // Step takes one step.
 func (c ReplayCopier) Step(ctx context.Context) (progress, error) { return c.step(ctx) }
 
-// Twin is a run of another worker that knows what this one knows.
+// Twin returns a run of another worker with the same state.
 func (c ReplayCopier) Twin() ReplayCopier { return NewReplayCopier(c.Replays, c.Replay, c.now) }
 
 // ReadSubscriber reads how the subscriber wants its batches, which Copy does not.
 func (c ReplayCopier) ReadSubscriber(ctx context.Context) error { return c.readSubscriber(ctx) }
 
-// Copy copies a slice, whatever is in the queue.
+// Copy copies a slice, whatever the queue's length.
 func (c ReplayCopier) Copy(ctx context.Context) (progress, error) { return c.copy(ctx, maxSlice) }
 
 // Lanes are the subscriber's, as they were read.

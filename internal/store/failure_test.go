@@ -223,9 +223,8 @@ func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
 	})
 }
 
-// TestSlowRefusalsHoldUpNobody has 50 batches be refused, an endpoint that takes a second for each
-// answer, and a good batch come every 15 s, so that nothing succeeds for longer than an outage
-// lasts.
+// TestSlowRefusalsHoldUpNobody has 50 refused batches, an endpoint that takes a second for each
+// answer, and a good batch every 15 s, so that nothing succeeds for longer than an outage lasts.
 func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused, good, every, takes, longest = 50, 6, 15_000, 1000, 2000
@@ -374,8 +373,8 @@ func TestALongRestIsNotCutShortByAnotherFailure(t *testing.T) {
 	})
 }
 
-// TestABatchOfNothingEndsNoThrottle completes a batch of which no event could be read: nothing was
-// sent, so it says nothing of the endpoint.
+// TestABatchOfNothingEndsNoThrottle completes a batch with no readable event: nothing was sent, so
+// it says nothing about the endpoint.
 func TestABatchOfNothingEndsNoThrottle(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

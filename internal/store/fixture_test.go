@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-// fixture is a bus, with what the tests of each noun do besides.
+// fixture is a bus, with the helpers of this package's tests.
 type fixture struct{ *storetest.Bus }
 
 func newFixture(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *fixture {

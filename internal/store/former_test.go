@@ -41,7 +41,7 @@ func TestBatchesOfAnEarlierSubscriptionAreDropped(t *testing.T) {
 			f := newFixture(t, server)
 			f.AddSubscriber(storetest.Alice, time.Hour, 2, "widgets")
 			f.AddSubscriber(storetest.Bob, 0, 10, "widgets")
-			f.PublishEvents("widgets", 1, 25, 0) // the last of which is in a current batch
+			f.PublishEvents("widgets", 1, 25, 0) // the last event is in a current batch
 			f.PublishEvents("widgets", 26, 240, 1)
 			f.leaveAndReturn(t, how)
 			for _, gauge := range []string{"batch", "event", "bytes"} {
@@ -64,8 +64,9 @@ func TestBatchesOfAnEarlierSubscriptionAreDropped(t *testing.T) {
 	})
 }
 
-// TestABatchInFlightForAnEarlierSubscription has its delivery end after its subscriber has left and
-// subscribed again: it is neither delivered again nor seen in what is noted of the new one.
+// TestABatchInFlightForAnEarlierSubscription ends a delivery after its subscriber has left and
+// subscribed again: the batch is not delivered again, and does not change the new subscriber's
+// state.
 func TestABatchInFlightForAnEarlierSubscription(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		failed := storetest.Result{
@@ -178,8 +179,8 @@ func TestWhatAnEarlierSubscriptionLeavesWithOptions(t *testing.T) {
 	})
 }
 
-// TestTwoWhoSubscribeAgainAtOnce has one drop what is left after the other has subscribed, and been
-// sent events: these stay.
+// TestTwoWhoSubscribeAgainAtOnce lets one call drop leftovers after the other has subscribed and
+// got events: these stay.
 func TestTwoWhoSubscribeAgainAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

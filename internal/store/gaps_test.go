@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// waitingGap is what the gap notice of alice tells that waits; nil if none does.
+// waitingGap returns the content of alice's waiting gap notice; nil if none waits.
 func (f *fixture) waitingGap(ms int) *inspect.Gap {
 	f.T.Helper()
 	holder, err := f.Inspector.Holder(f.T.Context(), storetest.Alice)
@@ -37,7 +37,7 @@ func (f *fixture) dropOldest(ms int) (events int) {
 	return events
 }
 
-// TestOneNoticeTellsOfAllLossesUntilItIsTaken drops batches in several runs, one of which is in
+// TestOneNoticeTellsOfAllLossesUntilItIsTaken drops batches in several runs, while one batch is in
 // flight all the time.
 func TestOneNoticeTellsOfAllLossesUntilItIsTaken(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -291,8 +291,8 @@ func TestAHistoryBeginsAnewWhereItDoesNotFollow(t *testing.T) {
 	})
 }
 
-// TestDropOldestOfHistories has the histories of two topics, of which each has older events than
-// the other.
+// TestDropOldestOfHistories uses the histories of two topics, each with events older than some of
+// the other's.
 func TestDropOldestOfHistories(t *testing.T) {
 	eachHistoryBench(t, func(t *testing.T, b *historyBench) {
 		ctx := t.Context()

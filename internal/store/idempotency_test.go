@@ -275,8 +275,8 @@ func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
 	})
 }
 
-// TestAFullRedisAnswersARepetition has a request that was stored be answered so, though Redis takes
-// nothing new.
+// TestAFullRedisAnswersARepetition repeats a stored request: the bus reports it as stored, though
+// Redis accepts no new data.
 func TestAFullRedisAnswersARepetition(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)

@@ -53,8 +53,8 @@ func TestAPublishKnowsTheLanesOfTheMoment(t *testing.T) {
 }
 
 // TestPublishesWhileLanesChange changes the lanes of subscribers all the time, while two stores
-// publish. A publish may be refused, and is repeated then: whatever it stored would be there twice.
-// When the lanes have changed for the last time, the order holds.
+// publish. A refused publish is repeated, so anything that it had stored would be there twice.
+// After the last change of the lanes, the order holds.
 func TestPublishesWhileLanesChange(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const subscribers, publishes, events, keys = 4, 30, 5, 3
@@ -113,8 +113,8 @@ func TestPublishesWhileLanesChange(t *testing.T) {
 	})
 }
 
-// requireInOrder delivers until all is published and delivered: so many events, and in order those
-// of a key, a subscriber and a publisher from a number on.
+// requireInOrder delivers until all is published and delivered, and requires the number of events
+// and, from a number on, the order of the events of each key, subscriber and publisher.
 func (f *fixture) requireInOrder(t *testing.T, published *atomic.Bool, events, keys, from int) {
 	t.Helper()
 	type sequence struct {
@@ -143,8 +143,8 @@ func (f *fixture) requireInOrder(t *testing.T, published *atomic.Bool, events, k
 	assert.Equal(t, events, delivered)
 }
 
-// TestABatchOfAWebWithoutLanesIsDelivered has a web of an earlier version publish: it knows nothing
-// of lanes, and writes the founding layout.
+// TestABatchOfAWebWithoutLanesIsDelivered publishes as a web of an earlier version, which does not
+// know lanes and writes the founding layout.
 func TestABatchOfAWebWithoutLanesIsDelivered(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

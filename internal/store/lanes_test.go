@@ -136,9 +136,9 @@ func TestAPublishPassesNoBatchThatIsNotInTheLaneYet(t *testing.T) {
 	})
 }
 
-// TestAPublishPassesBatchesThatWereRefused has three refused batches wait for their retry: what is
-// published goes to the lane, but not past a batch that is in no lane yet, and not past a refused
-// one that keeps its turn.
+// TestAPublishPassesBatchesThatWereRefused has three refused batches wait for their retry:
+// published batches go to the lane, but not past a batch that is in no lane yet, and not past a
+// refused one that keeps its turn.
 func TestAPublishPassesBatchesThatWereRefused(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -234,7 +234,7 @@ func TestAPublishDoesNotJoinALaneThatNobodyMoves(t *testing.T) {
 			f.PublishEvents("widgets", 1, 2, 0)
 			first := f.Take("w1", 0)
 			assert.Nil(t, f.Take("w2", 0))
-			// Somebody removes the first by hand, or its job, as the Ruby original's worker does.
+			// Remove the first by hand, or its job, as the Ruby original's worker does.
 			if job {
 				f.Redis.Del(t.Context(), "jobs:index:main", "jobs:pending:main:w1")
 				f.Redis.SAdd(t.Context(), "jobs:index:main", f.Redis.ZRange(t.Context(), "jobs:scheduled:main", 0, -1).Val())
@@ -300,7 +300,7 @@ func TestALaneGoesOnWhenABatchInFlightVanishes(t *testing.T) {
 	})
 }
 
-// TestOneThreadServesLanesInTurns has one thread deliver what waits in the lanes of three
+// TestOneThreadServesLanesInTurns uses one thread to deliver the batches in the lanes of three
 // subscribers.
 func TestOneThreadServesLanesInTurns(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -19,8 +19,8 @@ import (
 
 var all = store.LetterSelection{}
 
-// TestRedeliver puts letters back beside what is queued: they come behind it, oldest first, as
-// batches that were tried once.
+// TestRedeliver puts letters back into a queue with batches: they come behind these, oldest first,
+// as batches that were tried once.
 func TestRedeliver(t *testing.T) {
 	eachLetterBench(t, func(t *testing.T, b *letterBench) {
 		ctx := t.Context()
@@ -51,8 +51,9 @@ func TestRedeliver(t *testing.T) {
 	})
 }
 
-// TestRedeliveredBatchesKeepTheirIdentity redelivers a letter whose content had a webhook-id that
-// is not its UID: the batch has that, and its subscriber a plan, so that somebody looks.
+// TestRedeliveredBatchesKeepTheirIdentity redelivers a letter whose content had a webhook-id other
+// than its UID: the batch keeps that, and its subscriber has an options version, so that it is
+// read.
 func TestRedeliveredBatchesKeepTheirIdentity(t *testing.T) {
 	eachLetterBench(t, func(t *testing.T, b *letterBench) {
 		ctx := t.Context()
@@ -158,7 +159,7 @@ func TestRedeliveryNeedsASubscriber(t *testing.T) {
 	})
 }
 
-// TestDamagedLetters moves letters of which something has been removed or overwritten by hand.
+// TestDamagedLetters moves letters with keys that were removed or overwritten by hand.
 func TestDamagedLetters(t *testing.T) {
 	eachLetterBench(t, func(t *testing.T, b *letterBench) {
 		ctx := t.Context()
@@ -233,8 +234,8 @@ func TestMovingInAFullRedis(t *testing.T) {
 	b.RequireSound()
 }
 
-// TestALetterComesBackInItsLane kills events of both lanes: a letter's lane is that of its events,
-// if that is still there.
+// TestALetterComesBackInItsLane kills events of both lanes: a letter goes back to the lane of its
+// events, if that still exists.
 func TestALetterComesBackInItsLane(t *testing.T) {
 	eachLetterBench(t, func(t *testing.T, b *letterBench) {
 		ctx := t.Context()

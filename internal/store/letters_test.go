@@ -35,7 +35,7 @@ func eachLetterBench(t *testing.T, test func(t *testing.T, b *letterBench)) {
 	})
 }
 
-// requireSums requires that the sums are those of the letters.
+// requireSums requires that the sums match the letters.
 func (b *letterBench) requireSums() {
 	b.T.Helper()
 	ctx := b.T.Context()
@@ -72,7 +72,7 @@ func (b *letterBench) bury(first, last int) {
 	}
 }
 
-// letterNumbers are those of letters.
+// letterNumbers returns the numbers of letters.
 func letterNumbers(t *testing.T, letters []store.Letter) (found []int) {
 	t.Helper()
 	for _, letter := range letters {
@@ -135,7 +135,7 @@ func TestList(t *testing.T) {
 	})
 }
 
-// TestListOfOneMoment lists letters that died in the same step, of which some are discarded between
+// TestListOfOneMoment lists letters that died in the same step, and discards some of them between
 // two pages.
 func TestListOfOneMoment(t *testing.T) {
 	eachLetterBench(t, func(t *testing.T, b *letterBench) {

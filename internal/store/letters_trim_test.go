@@ -44,7 +44,7 @@ func TestTrimByEvents(t *testing.T) {
 	})
 }
 
-// TestTrimmedLettersAreAGap trims letters, one of which is a gap notice that has died.
+// TestTrimmedLettersAreAGap trims letters, one of them a gap notice that has died.
 func TestTrimmedLettersAreAGap(t *testing.T) {
 	eachLetterBench(t, func(t *testing.T, b *letterBench) {
 		b.keep(alice, `"keep_events":10`)

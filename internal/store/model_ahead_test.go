@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// newQuickModel makes a model of a subscriber that has shown to be quick, for whom many batches
-// wait. A worker holds the first of them.
+// newQuickModel makes a model of a quick subscriber with many waiting batches. A worker holds the
+// first of them.
 func newQuickModel(maxInFlight int, fixtures ...*fixture) *model {
 	const waiting = 20
 	m := newModel(maxInFlight, fixtures...)
@@ -26,7 +26,7 @@ func newQuickModel(maxInFlight int, fixtures ...*fixture) *model {
 	for n := 2; n <= m.last; n++ {
 		m.queued[storetest.Alice] = append(m.queued[storetest.Alice], n)
 	}
-	for _, worker := range modelWorkers { // those that come in vain put what is left into the lane
+	for _, worker := range modelWorkers { // workers that come in vain put the rest into the lane
 		if task := fixtures[0].Take(worker, m.ms); task != nil {
 			m.held[worker] = task
 		}
@@ -34,8 +34,8 @@ func newQuickModel(maxInFlight int, fixtures ...*fixture) *model {
 	return m
 }
 
-// acknowledgement is the result of a delivery of all that was taken: of the batch, or of a slice.
-// Some of those that were taken ahead may be done after it.
+// acknowledgement returns the result of a delivery of all taken events: of the batch, or of a
+// slice. Some batches taken ahead may be done after it.
 func (m *model) acknowledgement(rt *rapid.T, task *storetest.Task) storetest.Result {
 	result := delivered(task)
 	may := rapid.IntRange(0, modelMaxAhead).Draw(rt, "may be taken ahead")
@@ -58,21 +58,21 @@ func delivered(task *storetest.Task) storetest.Result {
 	return storetest.Result{Health: 1, Delivered: len(task.Delivery.Events)}
 }
 
-// allGone notes that the events of a task, and of those that were done after it, will not come up
-// any more.
+// allGone records that the events of a task, and of the batches done after it, will not come up
+// again.
 func (m *model) allGone(rt *rapid.T, task *storetest.Task, result storetest.Result) {
 	client := m.clients[task.Delivery.Subscriber]
 	m.gone(rt, client, storetest.Numbers(m.T, task))
 	for _, done := range task.AheadTasks()[:len(result.Done)] {
 		m.gone(rt, client, storetest.Numbers(m.T, done))
 	}
-	if m.maxInFlight > 1 && len(result.Done) < len(task.Ahead) { // the others come after what waits
+	if m.maxInFlight > 1 && len(result.Done) < len(task.Ahead) { // others come later
 		m.disordered[client] = true
 	}
 }
 
-// failing is the task that fails, of one and those that were taken ahead with it. Those before it
-// are done.
+// failing returns the task that fails: the given one, or one that was taken ahead with it. The
+// tasks before it are done.
 func (m *model) failing(rt *rapid.T, task *storetest.Task) *storetest.Task {
 	ahead := task.AheadTasks()
 	at := rapid.IntRange(0, len(ahead)).Draw(rt, "fails")

@@ -11,8 +11,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// changeHistory has a topic keep a history of a few events, or none. The check of the layout looks
-// at what it keeps.
+// changeHistory makes a topic keep a history of a few events, or none. The check of the layout
+// examines the history.
 func (m *model) changeHistory(rt *rapid.T) {
 	topic := rapid.SampledFrom(modelTopics).Draw(rt, "topic")
 	keep := rapid.Int64Range(0, 5).Draw(rt, "kept events")

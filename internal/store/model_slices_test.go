@@ -33,7 +33,7 @@ func (m *model) changeLanes(rt *rapid.T) {
 	m.patch(rt, client, options)
 }
 
-// changeStrictness has the order of a subscriber be strict, or no more.
+// changeStrictness makes the order of a subscriber strict, or ends that.
 func (m *model) changeStrictness(rt *rapid.T) {
 	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
 	strict := rapid.Bool().Draw(rt, "strict")
@@ -70,9 +70,9 @@ func (m *model) noteOptions(client bus.Token) {
 	m.options[client] = true
 }
 
-// requireOneOfAKey requires that what is in flight for a subscriber has no two events of one key,
-// in two deliveries, and that of each key the oldest come first: of the events that were published
-// since its lanes were changed.
+// requireOneOfAKey requires that no two deliveries in flight for a subscriber have events of one
+// key, and that the oldest events of each key come first. It considers events that were published
+// since the subscriber's lanes were changed.
 func (m *model) requireOneOfAKey(rt *rapid.T, client bus.Token, task *storetest.Task) {
 	inFlight := map[bus.EventType]bool{}
 	for _, other := range m.held {
@@ -102,7 +102,7 @@ func (m *model) requireOneOfAKey(rt *rapid.T, client bus.Token, task *storetest.
 // keyOf is the type of a model's event, by which it gets its lane.
 func keyOf(n int) bus.EventType { return modelTypes[n%len(modelTypes)] }
 
-// settleSome has some events of a delivery be acknowledged, some die, and some stay.
+// settleSome acknowledges some events of a delivery, lets some die, and keeps some.
 func (m *model) settleSome(rt *rapid.T) {
 	m.skipIfCalm(rt)
 	task := m.pick(rt)

@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/wire/wiretest"
 )
 
-// rotating reports whether somebody's token is being changed.
+// rotating reports whether any token is being changed.
 func (m *model) rotating() bool {
 	return len(m.tokens[storetest.Alice])+len(m.tokens[storetest.Bob]) > 2
 }
@@ -62,7 +62,7 @@ func (m *model) endRotation(rt *rapid.T) {
 	m.tokens[client] = slices.Delete(m.tokens[client], i, i+1)
 }
 
-// any is what one of the workers does things with.
+// any returns the fixture of one of the workers.
 func (m *model) any(rt *rapid.T) *fixture {
 	return m.fixtures[rapid.IntRange(0, len(m.fixtures)-1).Draw(rt, "setting")]
 }
@@ -131,12 +131,13 @@ func (m *model) acquireSome(rt *rapid.T) {
 	m.acquired(rt, worker, m.any(rt).Take(worker, m.ms))
 }
 
-// acquired checks what a worker was given.
+// acquired checks the task that a worker got.
 func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task) {
 	if before := m.held[worker]; before != nil && task != nil {
-		// As when a response is lost: it is the same job, unless its subscriber is gone, or throttled
-		// since another of its batches failed, or it yields to another since it was refused before. A
-		// worker with a smaller setting gives up what one with a larger has taken, and so does one that
+		// As when a response is lost, it is the same job, unless its subscriber is gone, or throttled
+		// since another of its batches failed, or it was refused before and yields to another. A worker
+		// with a smaller setting gives up batches that one with a larger has taken, and so does a worker
+		// that meets a strict order.
 		// comes to a strict order.
 		token := m.clients[before.Delivery.Subscriber]
 		_, strict := m.strict[token]
@@ -179,8 +180,8 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 	}
 }
 
-// requirePresent requires that what was taken is of the present subscription: what waited for an
-// earlier one is dropped.
+// requirePresent requires that a taken batch is of the present subscription: batches of an earlier
+// one are dropped.
 func (m *model) requirePresent(rt *rapid.T, task *storetest.Task) {
 	token := m.clients[task.Delivery.Subscriber]
 	for _, one := range append(task.AheadTasks(), task) {
@@ -275,8 +276,7 @@ func (m *model) failSome(rt *rapid.T) {
 // maxDropped is how many batches one call drops at most.
 const maxDropped = 100
 
-// dropOldest drops batches now and then: what is dropped must be the oldest that are not being
-// delivered.
+// dropOldest drops batches now and then: they must be the oldest that are not being delivered.
 func (m *model) dropOldest(rt *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(rt, "drop") > 0 {
 		rt.Skip("not now")

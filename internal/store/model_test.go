@@ -29,9 +29,9 @@ func seedsOf(t *testing.T, otherwise uint64) (first, count uint64) {
 	return first, count
 }
 
-// TestRandomStepsAgainstAModel drives random sequences of steps and compares them with what must
-// come of them: every event acknowledged once, in order unless a delivery failed, and the layout
-// sound all the time.
+// TestRandomStepsAgainstAModel drives random sequences of steps and compares the results with a
+// model: every event acknowledged once, in order unless a delivery failed, and the layout sound all
+// the time.
 func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -44,9 +44,9 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
 			require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
 			one.Register()
-			// In the third model workers differ in their settings, as while they are restarted with
-			// another. In the fourth nothing upsets the order. In the fifth some were refused. In the
-			// others one of several that wait is held, with what was taken ahead.
+			// In the third model workers differ in their settings, as during a rolling change of them. In
+			// the fourth nothing upsets the order. In the fifth some batches were refused. In the others a
+			// worker holds one of several waiting batches, with those taken ahead.
 			models := []func() *model{
 				func() *model { return newModel(1, one) }, func() *model { return newModel(2, two) },
 				func() *model { return newModel(2, one, two) }, func() *model { return newCalmModel(one) },
@@ -105,7 +105,7 @@ const (
 
 type model struct {
 	*fixture
-	// fixtures are those of the workers, with one batch of a subscriber in flight or with two.
+	// fixtures belong to the workers, with one batch of a subscriber in flight or with two.
 	fixtures    []*fixture
 	maxInFlight int
 	// checkAll is whether the invariants are looked at after every step.
@@ -135,9 +135,9 @@ type model struct {
 	// ordered is the number of the last event before the lanes of a subscriber were changed: the
 	// order is promised for those behind it.
 	ordered map[bus.Token]int
-	// strict is whether a subscriber has strict order, by those for whom that was ever changed.
+	// strict is whether a subscriber has strict order, for subscribers that ever changed it.
 	strict map[bus.Token]bool
-	// calm is whether no step may upset the order of what is delivered.
+	// calm means that no step may upset the order of deliveries.
 	calm bool
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*storetest.Task
@@ -165,7 +165,7 @@ func newModel(maxInFlight int, fixtures ...*fixture) *model {
 	return m
 }
 
-// newCalmModel makes a model of which nothing upsets the order, and whose subscribers have lanes.
+// newCalmModel makes a model in which nothing upsets the order, and whose subscribers have lanes.
 func newCalmModel(f *fixture) *model {
 	m := newModel(1, f)
 	m.calm = true
@@ -227,8 +227,8 @@ func (m *model) requireSound(rt *rapid.T) {
 // failure.
 const longestWait = 100
 
-// deliverAll delivers all there is, and then nothing may be left: not even what waits for its turn,
-// which somebody must call.
+// deliverAll delivers everything, and then nothing may be left: not even a batch that waits for its
+// turn and depends on a wake.
 func (m *model) deliverAll(rt *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(rt, "deliver all") > 0 {
 		rt.Skip("not now")
@@ -236,7 +236,7 @@ func (m *model) deliverAll(rt *rapid.T) {
 	m.drain(rt)
 }
 
-// What a refused batch waits for (ms) while another has its turn, and how often, at most.
+// How long (ms) a refused batch waits while another has its turn, and how often, at most.
 const (
 	retryPause     = 1000
 	maxRetryPauses = 60
@@ -265,7 +265,8 @@ func (m *model) drain(rt *rapid.T) {
 	}
 	m.ms += longestWait
 	m.deliverDue(rt)
-	// Refused batches are retried one at a time; also those of a subscriber that went, and came back.
+	// Refused batches are retried one at a time; so are batches of a subscriber that left and came
+	// back.
 	for pauses := 0; pauses < maxRetryPauses && m.Redis.Exists(m.T.Context(), "batches:index").Val() > 0; pauses++ {
 		m.ms += retryPause
 		m.deliverDue(rt)

@@ -111,8 +111,8 @@ func TestASubscriptionIsPatched(t *testing.T) {
 	})
 }
 
-// TestAChangeOfWhatMayBeAtFaultIsTriedAtOnce has changes of a throttled subscriber: those of how it
-// is reached end the throttle, others do not.
+// TestAChangeOfWhatMayBeAtFaultIsTriedAtOnce changes a throttled subscriber: changes of how the bus
+// reaches it end the throttle, others do not.
 func TestAChangeOfWhatMayBeAtFaultIsTriedAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -151,8 +151,8 @@ func TestARefusedBatchIsTriedAtOnceWhenItsSubscriberChanges(t *testing.T) {
 	})
 }
 
-// TestWhatWasSentBeforeAChangeThrottlesNothing corrects the callback while deliveries to the old
-// one are in flight, for a subscriber that fails: their failure is not that of the new one.
+// TestWhatWasSentBeforeAChangeThrottlesNothing corrects the callback of a failing subscriber while
+// deliveries to the old one are in flight: their failure does not count for the new one.
 func TestWhatWasSentBeforeAChangeThrottlesNothing(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixtureInFlight(t, server, 2)

@@ -58,14 +58,14 @@ func (f *fixture) nextDue() int {
 	return int(due[0].Score+0.999) - int(storetest.Start.UnixMilli())
 }
 
-// taken is what a worker has taken, and when (ms after the start).
+// taken is a task that a worker has taken, and when (ms after the start).
 type taken struct {
 	ms   int
 	task *storetest.Task
 }
 
-// deliverUntil has two workers deliver what is due, at each moment that step returns, and complete
-// it with a result.
+// deliverUntil lets two workers deliver due batches, at each moment that step returns, and complete
+// them with a result.
 func (f *fixture) deliverUntil(end int, result func(ms int, task *storetest.Task) storetest.Result, step func(ms int) int) (all []taken) {
 	f.T.Helper()
 	for ms := 0; ms < end; ms = step(ms) {
@@ -126,7 +126,7 @@ func TestThePaceIsExact(t *testing.T) {
 	})
 }
 
-// TestALateTurnCostsNoPace has workers come by a few ms after what they take is due, as they do.
+// TestALateTurnCostsNoPace lets workers take batches a few ms after they are due, as in production.
 func TestALateTurnCostsNoPace(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newPaced(t, server, 1, map[string]string{"max_requests_per_minute": "6000"})
@@ -186,8 +186,8 @@ func TestPacedLanesTakeTurns(t *testing.T) {
 	})
 }
 
-// TestAPacedQueueCostsOthersNothing counts what a delivery to one costs Redis while another, with
-// many batches, is paced.
+// TestAPacedQueueCostsOthersNothing counts the commands of a delivery to one subscriber while
+// another, with many batches, is paced.
 func TestAPacedQueueCostsOthersNothing(t *testing.T) {
 	f := newFixture(t, rdbtest.Real(t))
 	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")

@@ -83,8 +83,8 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 	})
 }
 
-// TestAPoisonedGaugeHindersNoPublish publishes to a subscriber who is being served, whose gauge
-// says nothing.
+// TestAPoisonedGaugeHindersNoPublish publishes to a subscriber that is being served and has a
+// corrupt gauge.
 func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, whole := range []bool{true, false} {

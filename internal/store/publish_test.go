@@ -56,8 +56,8 @@ func TestAPublishThatFailsWritesNothing(t *testing.T) {
 	})
 }
 
-// TestAPublishOpensSoManyBatchesAtMost counts what a publish would open: 50,000 are stored, one
-// more is refused, and changes nothing, even the topic's publisher.
+// TestAPublishOpensSoManyBatchesAtMost counts the batches that a publish would open: 50,000 are
+// stored, one more is refused, and changes nothing, even the topic's publisher.
 func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
@@ -261,8 +261,8 @@ func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
 	})
 }
 
-// TestForeignSettingsDoNotStopAPublish has something else than the bus write what a worker notes of
-// a subscriber.
+// TestForeignSettingsDoNotStopAPublish overwrites a worker's record of a subscriber with foreign
+// values.
 func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

@@ -254,7 +254,7 @@ func TestOutboxesThatAreDamaged(t *testing.T) {
 }
 
 // TestRandomCrashes publishes to topics of two homes, and breaks off relays after any of their
-// steps: every subscriber gets every event once, those of a topic in order.
+// steps: every subscriber gets every event once, and the events of a topic in order.
 func TestRandomCrashes(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		seed, _ := seedsOf(t, 1)

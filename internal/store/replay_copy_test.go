@@ -12,9 +12,9 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestAReplayWaitsForRoom replays more than may be queued: to somebody who is paused, then takes a
-// batch, and half of another. What is left of that is still the replay's, and makes room when it
-// dies.
+// TestAReplayWaitsForRoom replays more than may be queued: to a subscriber that is paused, then
+// takes a batch, and half of another. The other half still belongs to the replay, and makes room
+// when it dies.
 func TestAReplayWaitsForRoom(t *testing.T) {
 	eachReplayBench(t, 100_000, func(t *testing.T, b *replayBench) {
 		ctx := t.Context()

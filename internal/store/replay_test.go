@@ -25,8 +25,8 @@ type replayBench struct {
 	replays *store.Replays
 }
 
-// eachReplayBench runs a test with a history of so many events at most. Only bob is subscribed, who
-// lets his events wait.
+// eachReplayBench runs a test with a history of so many events at most. Only bob is subscribed, and
+// his events wait.
 func eachReplayBench(t *testing.T, events int64, test func(t *testing.T, b *replayBench)) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b := &replayBench{Bus: storetest.NewBus(t, server)}
@@ -63,7 +63,7 @@ func (b *replayBench) only() store.Replay {
 	return all[0]
 }
 
-// deliver takes and acknowledges what is instant, so many batches at most, and returns the numbers
+// deliver takes and acknowledges instant batches, up to a number of them, and returns the numbers
 // of the events. All have to be of alice and of a replay.
 func (b *replayBench) deliver(id bus.ReplayID, batches int) (numbers []int) {
 	b.T.Helper()
@@ -88,7 +88,7 @@ func numbersUpTo(first, last int) (all []int) {
 	return all
 }
 
-// TestReplay replays to alice what only bob has got.
+// TestReplay replays events to alice that only bob has got.
 func TestReplay(t *testing.T) {
 	eachReplayBench(t, 1000, func(t *testing.T, b *replayBench) {
 		ctx := t.Context()
@@ -215,7 +215,7 @@ func TestOldReplaysGo(t *testing.T) {
 		assert.Equal(t, storetest.After(store.MaxReplaysKept), all[0].CreatedAt)
 		assert.Equal(t, storetest.After(1), all[len(all)-1].CreatedAt, "the oldest is gone")
 
-		// Those that have expired leave the set when another begins.
+		// Expired replays leave the set when another begins.
 		for _, one := range all[1:] {
 			require.NoError(t, b.Redis.Del(ctx, "replay:"+string(one.ID)).Err())
 		}

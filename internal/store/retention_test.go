@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// retentionFixture is a bus of which tests drop batches.
+// retentionFixture is a bus for tests that drop batches.
 type retentionFixture struct{ *storetest.Bus }
 
 func newRetentionFixture(t *testing.T, server *rdbtest.Server) *retentionFixture {
@@ -43,7 +43,7 @@ func pausedWith(t *testing.T, server *rdbtest.Server, maxEvents int, name, value
 	return f
 }
 
-// queue has workers see all batches, those of bob included, which are delivered.
+// queue lets workers see all batches, including bob's, which are delivered.
 func (f *retentionFixture) queue(ms int) {
 	f.T.Helper()
 	f.MakeInstant(ms)
@@ -74,8 +74,8 @@ func TestOnlyTheNewestEventsAreKept(t *testing.T) {
 	})
 }
 
-// TestMoreIsDroppedThanOneStepTakes has more batches than one step looks at, some of which are in
-// flight or failed.
+// TestMoreIsDroppedThanOneStepTakes has more batches than one step looks at, some of them in flight
+// or failed.
 func TestMoreIsDroppedThanOneStepTakes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newRetentionFixture(t, server)

@@ -18,7 +18,7 @@ import (
 
 const alice2 = bus.Token("alice--2")
 
-// rotate begins to change a token, and returns what it is changed to.
+// rotate begins to change a token, and returns the new one.
 func (f *fixture) rotate(old, fresh bus.Token) bus.Token {
 	f.T.Helper()
 	token, name, err := f.RotateToken(f.T.Context(), old, fresh)
@@ -123,7 +123,7 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 		require.NoError(t, f.Unsubscribe(ctx, storetest.Alice, "cats"))
 		f.RequireSound()
 
-		// A rotation of the new token takes what is left of the first along.
+		// A rotation of the new token takes the rest of the first along.
 		alice3 := f.rotate(alice2, "alice--3")
 		assert.Equal(t, alice3, f.rotate(storetest.Alice, "another--4"))
 		subscriber, got := f.deliver("w1", 0)
@@ -171,8 +171,8 @@ func TestARotationMovesManyBatches(t *testing.T) {
 	})
 }
 
-// TestRandomRotationsLoseAndReorderNothing takes steps by chance: publishes, deliveries
-// that succeed, the parts of rotations, begun and abandoned by whoever dies.
+// TestRandomRotationsLoseAndReorderNothing takes random steps: publishes, deliveries that succeed,
+// and the parts of rotations, some of which are begun and abandoned.
 func TestRandomRotationsLoseAndReorderNothing(t *testing.T) {
 	t.Parallel()
 	first, count := seedsOf(t, 10)

@@ -12,9 +12,9 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// TestHotScriptsMakeFewFunctions counts the functions that a run makes whatever it does: Redis
-// makes them anew each time. Keys are written where they are needed, but for one whose function has
-// a condition.
+// TestHotScriptsMakeFewFunctions counts the functions that every run creates: Redis creates them
+// anew each time. Keys are written inline where they are needed, except one whose function has a
+// condition.
 func TestHotScriptsMakeFewFunctions(t *testing.T) {
 	t.Parallel()
 	for file, most := range map[string]int{

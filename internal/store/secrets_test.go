@@ -167,8 +167,8 @@ func TestDamagedSecretsAreNeitherReplacedNorShown(t *testing.T) {
 	})
 }
 
-// TestAChangeOfSecretsIsTriedAtOnce has an endpoint turn away what it cannot verify, until it is
-// signed with the right secret.
+// TestAChangeOfSecretsIsTriedAtOnce uses an endpoint that rejects requests until they are signed
+// with the right secret.
 func TestAChangeOfSecretsIsTriedAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newSecretsFixture(t, server)

@@ -164,7 +164,7 @@ func TestWithoutLanesNothingIsLeftOfThem(t *testing.T) {
 	})
 }
 
-// requireDelivered delivers all that waits, and requires that those of some numbers come in order.
+// requireDelivered delivers all waiting events, and requires the given numbers to come in order.
 func (f *fixture) requireDelivered(t *testing.T, all []int, ordered ...[]int) {
 	t.Helper()
 	var got []int
@@ -209,8 +209,8 @@ func TestAChangeOfLanesHoldsForWhatIsPublishedFromThenOn(t *testing.T) {
 	})
 }
 
-// TestAChangeOfLanesKeepsTheOrderIfNothingIsQueued publishes events of one key across changes, each
-// of which comes when all that was published before is done.
+// TestAChangeOfLanesKeepsTheOrderIfNothingIsQueued publishes events of one key across changes. Each
+// change comes when all events published before are done.
 func TestAChangeOfLanesKeepsTheOrderIfNothingIsQueued(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -241,9 +241,9 @@ func TestLanesThatAreNoMoreAreWoken(t *testing.T) {
 	})
 }
 
-// TestLanesOfAnEarlierReleaseAreTakenOver has the queue of a subscriber stand in lanes that were
-// named by generations, with a batch that waits for those of before: all are delivered, in order
-// within each lane, and what is published meanwhile comes behind them.
+// TestLanesOfAnEarlierReleaseAreTakenOver has a subscriber's queue stand in lanes that were named
+// by generations, with a batch that waits for earlier ones: all are delivered, in order within each
+// lane, and events published meanwhile come behind them.
 func TestLanesOfAnEarlierReleaseAreTakenOver(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()
@@ -330,7 +330,7 @@ func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
 	})
 }
 
-// deleteLaned deletes a subscriber with batches in three lanes, of which the first ones are in
+// deleteLaned deletes a subscriber with batches in three lanes; the first of each lane is in
 // flight.
 func (f *fixture) deleteLaned(t *testing.T) (held []*storetest.Task) {
 	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
@@ -343,8 +343,8 @@ func (f *fixture) deleteLaned(t *testing.T) (held []*storetest.Task) {
 	return held
 }
 
-// TestWhatALanedSubscriberLeavesIsDropped has what was in flight fail: the others are dropped
-// before that comes up again.
+// TestWhatALanedSubscriberLeavesIsDropped fails the batches in flight: the others are dropped
+// before these come up again.
 func TestWhatALanedSubscriberLeavesIsDropped(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

@@ -91,8 +91,8 @@ func TestStrictOrderHasOneInFlight(t *testing.T) {
 	})
 }
 
-// TestAReceiptEndsAThrottle has an endpoint that was down take a part of the first batch that is
-// tried: what waits for it follows at once.
+// TestAReceiptEndsAThrottle lets an endpoint that was down take a part of the first batch that is
+// tried: the waiting batches follow at once.
 func TestAReceiptEndsAThrottle(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newSliced(t, server, 3, map[string]string{"partial": "true"})
@@ -113,7 +113,7 @@ func TestAReceiptEndsAThrottle(t *testing.T) {
 	})
 }
 
-// TestReceiptsOfTwoLanes answers what is in flight in two lanes by different receipts.
+// TestReceiptsOfTwoLanes answers the batches in flight in two lanes with different receipts.
 func TestReceiptsOfTwoLanes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -171,8 +171,8 @@ func TestSlicesLeaveOthersTheirTurn(t *testing.T) {
 	})
 }
 
-// TestStrictOrderEndsWithRefusedBatches has batches that were refused keep their turn, and then the
-// order be strict no more: neither they nor what is published then is stuck.
+// TestStrictOrderEndsWithRefusedBatches lets refused batches keep their turn, and then ends the
+// strict order: neither these batches nor later ones are stuck.
 func TestStrictOrderEndsWithRefusedBatches(t *testing.T) {
 	strict := func(f *fixture, on string) {
 		f.setOptions(storetest.Alice, map[string]string{"strict_order": on})

@@ -22,7 +22,7 @@ func (f *fixture) setOptions(token bus.Token, options map[string]string) {
 	require.NoError(f.T, f.PatchSubscriber(f.T.Context(), token, bus.Subscription{Options: options}, storetest.Start))
 }
 
-// newSliced is a bus with a subscriber with options, to whom events 1 to n were published as one
+// newSliced returns a bus with a subscriber with options and events 1 to n published to it as one
 // batch.
 func newSliced(t *testing.T, server *rdbtest.Server, n int, options map[string]string) *fixture {
 	f := newFixture(t, server)
@@ -98,8 +98,8 @@ func TestASliceLeavesItsBatch(t *testing.T) {
 	})
 }
 
-// TestManyEventsLeaveABatchInOneStep has every second of 10,000 events leave. That takes Redis some
-// 12 ms; the limit is for slow hosts, and is missed by far if each event costs a search.
+// TestManyEventsLeaveABatchInOneStep removes every second of 10,000 events. That takes Redis some
+// 12 ms. The limit is for slow hosts; a search for each event would exceed it by far.
 func TestManyEventsLeaveABatchInOneStep(t *testing.T) {
 	const events = 10_000
 	var acknowledged, left []int

@@ -102,8 +102,8 @@ func TestASubscriberThatFailedIsThrottled(t *testing.T) {
 	})
 }
 
-// TestNoSubscriberIsHalfMade subscribes while a key that this concerns is of another type: what
-// only deliveries need is begun anew, and what subscriptions are made of changes nothing.
+// TestNoSubscriberIsHalfMade subscribes while one of the keys involved is of another type: a key
+// that only deliveries need is reset, and a wrong key of the subscription itself changes nothing.
 func TestNoSubscriberIsHalfMade(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for key, resets := range map[string]bool{

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// failing is a bus whose subscriber alice has three batches, of which the first has failed: it is
+// failing returns a bus whose subscriber alice has three batches. The first has failed, so alice is
 // throttled, and nothing comes up.
 func failing(t *testing.T, server *rdbtest.Server) *storetest.Bus {
 	t.Helper()
