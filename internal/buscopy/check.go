@@ -220,7 +220,7 @@ func (c *copying) namesOf(tokens []string) (names []string) {
 	return names
 }
 
-// requireNothingOnItsWay fails for an outbox. What is in one is numbered by partition.
+// requireNothingOnItsWay fails for an outbox with events, which are numbered by partition.
 func (c *copying) requireNothingOnItsWay(p *rdb.Partition, f layout.Family, rest string) error {
 	const advice = "start a worker on the source, without web, until they are gone, and stop it; or copy to as many partitions"
 	switch {

@@ -46,7 +46,7 @@ var words = map[string]struct{ keys, elements string }{
 	keys.Schedules():          {"", "schedules"},
 }
 
-// compare counts what is there on both sides, and has doctor examine both.
+// compare counts the data on both sides, and lets doctor examine both.
 func (c *copying) compare(ctx context.Context) (Report, error) {
 	var sides [2]counts
 	var found [2]map[string]int
@@ -71,8 +71,8 @@ func (c *copying) compare(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// number is one in the words of a finding. What is shared out among partitions is found in each, of
-// a part of it.
+// number matches a number in the text of a finding. For data that is divided among partitions, each
+// partition has a finding about its part.
 var number = regexp.MustCompile(`[0-9]+`)
 
 // examine has doctor examine a bus, and returns how often it finds what, but for the mark.
@@ -116,7 +116,7 @@ const (
 	labelsIn = "labels in "
 )
 
-// count counts what a bus has.
+// count counts the data of a bus.
 func (c *copying) count(ctx context.Context, all rdb.Partitions) (counts, error) {
 	n := counts{}
 	for _, p := range all {
@@ -148,7 +148,7 @@ func (c *copying) countElements(ctx context.Context, p *rdb.Partition, n counts)
 	return err
 }
 
-// countKeys counts keys and their elements, but of those that expire: they may have, meanwhile.
+// countKeys counts keys and their elements, except keys that expire: they may be gone meanwhile.
 func (c *copying) countKeys(ctx context.Context, p *rdb.Partition, names []string, n counts) error {
 	sizes, ttls := make([]rdb.Reply[int64], len(names)), make([]rdb.Reply[int64], len(names))
 	err := p.Reads(ctx, "count", func(pipe rdb.Commands) {
@@ -183,8 +183,8 @@ func (c *copying) countKeys(ctx context.Context, p *rdb.Partition, names []strin
 	return nil
 }
 
-// isCounted reports whether there are as many of a key on both sides, if it was copied. Walks, and
-// what is about workers and webhooks, is as often there as there are partitions.
+// isCounted reports whether a copied key has the same count on both sides. Walks, and keys about
+// workers and webhooks, exist once for each partition.
 func (c *copying) isCounted(p *rdb.Partition, key string, f layout.Family, rest string) bool {
 	switch {
 	case key == keys.Topics() || key == keys.Plans():
@@ -197,7 +197,7 @@ func (c *copying) isCounted(p *rdb.Partition, key string, f layout.Family, rest 
 	return c.isCopied(p, f, rest)
 }
 
-// of is what a key counts as, and its elements.
+// of returns the kind that a key counts as, and the kind of its elements.
 func (n counts) of(key string, f layout.Family, rest string) (what, each string) {
 	family := cmp.Or(f.Prefix, key)
 	w, is := words[family]

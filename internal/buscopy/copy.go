@@ -1,14 +1,14 @@
 // Package buscopy copies a whole bus from one Redis to another, while none of its processes runs.
 //
-// The source is only read. All that the layout knows is copied: see [layout.Whose], which says of
-// each key where it belongs. Between two buses of as many partitions each key goes where it was.
-// Else it goes to the partition that owns its name, element by element if each has its own; what is
-// about partitions themselves is made anew.
+// The source is only read. All keys of the layout are copied: [layout.Whose] says where each key
+// belongs. Between two buses with the same number of partitions each key goes to the partition with
+// the same number. Otherwise it goes to the partition that owns its name, element by element if
+// each element has its own owner; keys about partitions themselves are made anew.
 //
 //	nothing -> marked, copying -> all is there, and doctor finds nothing new -> not marked
 //
-// While the target is marked, web and worker do not start there. A copy that was broken off, or
-// that is not equal to its source, leaves the mark; another one begins again, from nothing.
+// While the target is marked, web and worker do not start there. A copy that was interrupted, or
+// that differs from its source, leaves the mark; another copy starts over.
 package buscopy
 
 import (
@@ -26,23 +26,23 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Options say what a copy is from, and to.
+// Options are the source and target of a copy, and how to copy.
 type Options struct {
 	// From and To are the partitions of both buses.
 	From, To rdb.Partitions
-	// Restart has what an earlier copy has left in the target be removed first.
+	// Restart first removes the data that an earlier copy has left in the target.
 	Restart bool
 	// Force copies although processes seem to run: they may have been killed.
 	Force bool
-	// Progress, if given, is called with what has been done of all there is to do, in keys.
+	// Progress, if given, is called with the number of keys done and of all keys.
 	Progress func(step string, done, all int)
 	// Now is the clock; nil takes the host's.
 	Now func() time.Time
 }
 
-// Report is what a copy has come to.
+// Report is the result of a copy.
 type Report struct {
-	// Rows compare what is there on both sides, and are in order.
+	// Rows compare the data on both sides, and are in order.
 	Rows []Row `json:"rows"`
 	// Findings are what doctor finds in the target and not in the source.
 	Findings []string `json:"findings,omitempty"`
@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 // mark is the key of a partition that says that the target is not complete.
 func mark(p *rdb.Partition) string { return layout.Keys{Namespace: p.Namespace()}.Copying() }
 
-// begin marks the target, which must be empty but for what an earlier copy has left, and removes
+// begin marks the target, which must be empty except for the data of an earlier copy, and removes
 // that.
 func (c *copying) begin(ctx context.Context) error {
 	marked, err := c.To[0].Exists(ctx, mark(c.To[0])).Result()
@@ -125,7 +125,7 @@ func (c *copying) begin(ctx context.Context) error {
 	return c.clear(ctx)
 }
 
-// requireUnused fails if a process has used what an earlier copy has left.
+// requireUnused fails if a process has used the data of an earlier copy.
 func (c *copying) requireUnused(ctx context.Context) error {
 	for _, p := range c.To {
 		used, err := p.IsUsed(ctx)
@@ -201,7 +201,7 @@ func (c *copying) requireEmpty(ctx context.Context) error {
 		count, list(shown))
 }
 
-// clear removes what an earlier copy has left.
+// clear removes the data of an earlier copy.
 func (c *copying) clear(ctx context.Context) error {
 	for _, p := range c.To {
 		err := eachKey(ctx, p, func(keys []string) error {
@@ -231,7 +231,7 @@ func (c *copying) end(ctx context.Context) error {
 	return nil
 }
 
-// copyAll copies what there is.
+// copyAll copies all keys.
 func (c *copying) copyAll(ctx context.Context) error {
 	done := 0
 	for _, p := range c.From {
@@ -259,8 +259,8 @@ func (c *copying) copyAll(ctx context.Context) error {
 	return nil
 }
 
-// copyIdentities has each partition go on with the numbers of events on their way: whatever notes
-// one says of which bus it is.
+// copyIdentities lets each partition continue the numbers of events in outboxes, by copying the
+// notes that identify the bus.
 func (c *copying) copyIdentities(ctx context.Context) error {
 	if !c.To[0].IsOneOfSeveral() {
 		return nil

@@ -24,8 +24,9 @@ import (
 
 func label(i int) machines.LabelName { return machines.LabelName(fmt.Sprintf("label-%d", i)) }
 
-// TestABusIsCopiedThereAndBack copies a bus with everything to partitions, to another number of
-// them, to as many, and back to one Redis. There it is what it was, to the letter, and it goes on.
+// TestABusIsCopiedThereAndBack copies a bus with all kinds of data to partitions, to another number
+// of them, to the same number, and back to one Redis. There it is identical to the original, and
+// goes on.
 func TestABusIsCopiedThereAndBack(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		one := newSide(t, server, server.Open(t), 0)
@@ -57,8 +58,9 @@ func TestABusIsCopiedThereAndBack(t *testing.T) {
 	})
 }
 
-// isMadeAnew reports whether a key need not be what it was: accounts without what counts changes,
-// what wakes those who fetch jobs, and the queue of labels, whose walks are due at once.
+// isMadeAnew reports whether a key may differ from the original: accounts without their change
+// counter, the key that wakes clients waiting for jobs, and the queue of labels, whose walks are
+// due at once.
 func isMadeAnew(key string) bool {
 	return key == "accounts" || key == "work:pulls" || strings.HasSuffix(key, ":machines") && strings.HasPrefix(key, "jobs:")
 }
@@ -314,7 +316,7 @@ func TestJobsOfOneIDInTwoPartitions(t *testing.T) {
 	require.ErrorContains(t, err, "two jobs have the id "+string(jobIDs(0)[0]))
 }
 
-// TestAProcessThatStartsDuringACopy is noticed at the end: what it has taken may not be copied.
+// TestAProcessThatStartsDuringACopy is noticed at the end: its changes may not be copied.
 func TestAProcessThatStartsDuringACopy(t *testing.T) {
 	server, target := rdbtest.Embedded(t), rdbtest.Embedded(t)
 	from, to := newSide(t, server, server.Open(t), 0), newSide(t, target, target.Open(t), 3)

@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// What the sample of a bus is of.
+// Names in the sample of a bus.
 const (
 	sampleToken = "shop--1"
 	sampleTopic = "widgets"
@@ -26,7 +26,7 @@ const (
 	sampleUID   = "AAAABBBBCCCCDDDDEEEE"
 )
 
-// sampleRests are what follows the prefixes of families, by whose these are.
+// sampleRests are the parts of keys after the prefixes of families, by owner.
 var sampleRests = map[layout.Whose]string{
 	layout.OfToken: sampleToken, layout.OfTopic: sampleTopic, layout.OfType: sampleType, layout.OfTypeBefore: sampleType + ":failed",
 	layout.OfLabel: sampleLabel, layout.OfBatch: sampleUID, layout.OfLetter: sampleUID, layout.OfReplay: sampleUID,
@@ -41,8 +41,8 @@ var sampleElements = map[layout.Whose]string{
 	layout.EachEntry: wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{sampleUID}}),
 }
 
-// sampleKeys are a key of each family, and all keys of which there is one, but those that are never
-// copied, or not to other partitions.
+// sampleKeys returns a key of each family, and all single keys, except keys that are never copied,
+// or not to other partitions.
 func sampleKeys(t *testing.T) map[string]layout.Family {
 	all := map[string]layout.Family{}
 	for _, f := range layout.Families {
@@ -105,7 +105,7 @@ func write(t *testing.T, raw rdb.Commands, key string, f layout.Family) {
 }
 
 // TestEveryKeyOfTheLayoutIsCopied walks the layout: a key of each kind goes to the partition of its
-// owner, and back, with what it has and until when it stays.
+// owner, and back, with its value and its expiry.
 func TestEveryKeyOfTheLayoutIsCopied(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		from := newSide(t, server, server.Open(t), 0)
@@ -119,7 +119,8 @@ func TestEveryKeyOfTheLayoutIsCopied(t *testing.T) {
 		before := rdbtest.Dump(t, server.Raw)
 		target, last := another(t, server), another(t, server)
 		to, back := newSide(t, target, target.Open(t), 7), newSide(t, last, last.Open(t), 0)
-		// Doctor cannot like this bus, but what it finds is the same on both sides, or not about copies.
+		// Doctor complains about this bus, but its findings are the same on both sides, or not about
+		// copies.
 		_, err := run(from, to)
 		require.NoError(t, err)
 		for key, f := range all {

@@ -51,8 +51,8 @@ func (s *side) hear(of bus.TopicName) {
 	}
 }
 
-// TestMachinesHearOnceAfterACopy whose partitions are others than the token of their own client was
-// made for: what was queued and what comes later, and what their definitions need by then.
+// TestMachinesHearOnceAfterACopy copies to other partitions than the token of the machines' own
+// client was made for: it gets queued and later events once, and follows later definitions.
 func TestMachinesHearOnceAfterACopy(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		own := bus.Token("own--1")
@@ -80,7 +80,7 @@ func TestMachinesHearOnceAfterACopy(t *testing.T) {
 	})
 }
 
-// topics are what all subscribers are subscribed to, of which there must be one.
+// topics returns the topics of all subscribers; there must be one subscriber.
 func (s *side) topics(of bus.Token) []string {
 	s.t.Helper()
 	var all []string

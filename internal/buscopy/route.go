@@ -37,7 +37,8 @@ func said(replies ...rdb.Reply[string]) owner {
 	}}
 }
 
-// askOwner asks for the owner of a key, given what follows its prefix, or of what has that id.
+// askOwner asks for the owner of a key, given the rest after its prefix, or of an element by its
+// ID.
 func askOwner(ctx context.Context, pipe rdb.Commands, from *rdb.Partition, whose layout.Whose, rest string) owner {
 	ns := from.Namespace()
 	switch whose {
@@ -73,8 +74,8 @@ func ofData(ctx context.Context, pipe rdb.Commands, ns, id string) owner {
 	return of
 }
 
-// findOwners asks for the owners of elements that have each their own, and for the second half of
-// what could not be asked at once.
+// findOwners asks for the owners of elements that each have their own, and sends the second request
+// for owners that take two.
 func (w *writing) findOwners(ctx context.Context) error {
 	return w.from.Reads(ctx, "read", func(pipe rdb.Commands) {
 		for i := range w.pending {
@@ -191,7 +192,7 @@ func isOfOwnQueue(f layout.Family, rest string) bool {
 // home is the partition of the target that owns a name.
 func (w *writing) home(name string) int { return rdb.PartitionOf(name, len(w.To)) }
 
-// homeOf is the partition of what has an owner. The first one has what nothing owns.
+// homeOf returns the partition of an owner: the first if there is no owner.
 func (w *writing) homeOf(of owner) (int, error) {
 	name, err := of.name()
 	if name == "" {

@@ -11,8 +11,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// spread writes to all partitions what all of them have. The partitions of the source agree but for
-// what is about their own parts: that is joined.
+// spread writes data that all partitions share to all of them. The partitions of the source agree
+// except about their own parts, which are joined.
 func (w *writing) spread(ctx context.Context, p *part) error {
 	elements := p.elements
 	if p.key == keys.Definitions() {

@@ -11,8 +11,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What one round trip reads: elements of a list, and bytes. Keys are of very different sizes, so a
-// trip takes twice as many as the last while it is small, and half as many once it is large.
+// The limits of one round trip: elements of a list, and bytes. Keys are of very different sizes, so
+// a trip takes twice as many as the last while it is small, and half as many once it is large.
 const (
 	elementsPerTrip = 100
 	smallTrip       = 1 << 20
@@ -23,7 +23,7 @@ const (
 type item struct {
 	key  string // without the namespace
 	f    layout.Family
-	rest string // what follows the family's prefix
+	rest string // the key after the family's prefix
 
 	isBegun bool
 	owner   owner // of the key, if it has one
@@ -151,7 +151,7 @@ func (it *item) take() (elements []string, more bool, err error) {
 	}
 }
 
-// writing is what is to be written of a part of some keys.
+// writing is the pending writes of a part of some keys.
 type writing struct {
 	*copying
 	from    *rdb.Partition

@@ -10,8 +10,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Filter says which attempts are meant: those of a batch, and those with an outcome. What is empty
-// means all.
+// Filter selects attempts by batch and by outcome. An empty field selects all.
 type Filter struct {
 	Batch   bus.BatchID
 	Outcome bus.Outcome
@@ -24,9 +23,9 @@ func (f Filter) matches(r wire.AttemptRecord) bool {
 // maxAttempts is how many records are looked at: no setting keeps more.
 const maxAttempts = 1000
 
-// Attempts returns the attempts of a subscriber that are kept, newest first, as a view shows them,
-// and what to give as After for those that follow: empty if there are none. It fails with a
-// [bus.Invalid] if After is no such value, or with [bus.ErrUnavailable].
+// Attempts returns the kept attempts of a subscriber, newest first, as a view shows them, and the
+// value of After for the next page, empty if there is none. It fails with a [bus.Invalid] if After
+// is malformed, or with [bus.ErrUnavailable].
 func (in *Inspector) Attempts(
 	ctx context.Context, token bus.Token, view View, f Filter, p Page,
 ) (some []wire.AttemptRecord, next string, err error) {

@@ -77,8 +77,8 @@ func TestDamagedAttemptsAreAnError(t *testing.T) {
 	})
 }
 
-// TestAttemptsThatLookAlikeAreListedOnce has slices of a batch be sent within one ms, each as its
-// first attempt, so that pages begin between them.
+// TestAttemptsThatLookAlikeAreListedOnce sends slices of a batch within one ms, each as its first
+// attempt, so that pages begin between them.
 func TestAttemptsThatLookAlikeAreListedOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		for n := 1; n <= 8; n++ {

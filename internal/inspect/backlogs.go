@@ -13,10 +13,10 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Backlog is what waits for one subscriber.
+// Backlog is the queue of one subscriber.
 type Backlog struct {
 	Client bus.ClientName
-	// Token is the subscriber's: of several that are joined, that of one of them.
+	// Token is the subscriber's token; for a joined backlog, the token of one of its subscribers.
 	Token           bus.Token
 	Events, Batches int64
 	// DeadLetterEvents is the number of events in dead letters.
@@ -80,10 +80,10 @@ func (in *Inspector) CountJobs(ctx context.Context, until time.Time) (jobs map[b
 	return jobs, instant[bus.QueueMain].Val() + soon.Val(), err
 }
 
-// Backlogs reads what waits for all subscribers, and for all others that have something queued, but
-// for OldestAt and Lanes. Damaged are the keys of subscribers whose health or holds cannot be read,
-// because something else has written there: they show clients by name, never a token. What is known
-// of how the deliveries go saves reading it again.
+// Backlogs reads the backlogs of all subscribers, and of others that have something queued, except
+// OldestAt and Lanes. Damaged are the keys of subscribers whose health or holds cannot be read,
+// because another program has written there: they name clients, never a token. Known conditions
+// save reading them again.
 func (in *Inspector) Backlogs(ctx context.Context, known *Conditions) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
 	var events, batches, dead rdb.Reply[map[string]string]

@@ -49,10 +49,10 @@ const (
 	batchesPerTrip  = 500
 )
 
-// Batches returns queued batches of a subscriber, oldest first, and what to give as After for those
-// that follow: empty if there are none. If the subscriber's own queue does not show all of them, it
-// finds those among the 20,000 oldest of the whole bus. It fails with a [bus.Invalid] if After is
-// no such value, or with [bus.ErrUnavailable].
+// Batches returns queued batches of a subscriber, oldest first, and the value of After for the next
+// page, empty if there is none. If the subscriber's own queue does not show all of them, it looks
+// among the 20,000 oldest of the whole bus. It fails with a [bus.Invalid] if After is malformed, or
+// with [bus.ErrUnavailable].
 func (in *Inspector) Batches(
 	ctx context.Context, token bus.Token, p Page, now time.Time,
 ) (some []Batch, next string, err error) {
@@ -131,7 +131,7 @@ func (in *Inspector) search(ctx context.Context, token bus.Token, after rdb.Scor
 	return found, nil
 }
 
-// ownedBy returns those of some batches that are a subscriber's.
+// ownedBy returns the batches that belong to a subscriber.
 func (in *Inspector) ownedBy(ctx context.Context, token bus.Token, batches []rdb.Scored) (own []rdb.Scored, err error) {
 	owners := make([]rdb.Reply[string], len(batches))
 	err = in.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
@@ -216,7 +216,7 @@ func parsePlace(text string) (rdb.Scored, error) {
 	return rdb.ParsePlace(text)
 }
 
-// behind returns those of some entries, which are in order, that come after a place.
+// behind returns the entries, which are in order, that come after a place.
 func behind(place rdb.Scored, entries []rdb.Scored) []rdb.Scored {
 	for at, entry := range entries {
 		if entry.Compare(place) > 0 {

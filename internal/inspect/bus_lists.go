@@ -80,7 +80,7 @@ func (b *Bus) TopicDetail(ctx context.Context, topic bus.TopicName) (d TopicDeta
 			defer mu.Unlock()
 			d.Subscribers, damaged = append(d.Subscribers, there.Subscribers...), append(damaged, more...)
 			if errors.Is(err, bus.ErrTopicUnknown) {
-				return nil // nobody there was ever subscribed to it
+				return nil // no client there was ever subscribed to it
 			}
 			return err
 		})
@@ -95,8 +95,8 @@ func (b *Bus) TopicDetail(ctx context.Context, topic bus.TopicName) (d TopicDeta
 // perCall is how many items of a merged list a function is called with, at most.
 const perCall = 100
 
-// merge calls a function with the items of a page, some at a time: those of the lists of several
-// stats, of which each is in the order of the items' names. Those of one name are on one page.
+// merge calls a function with the items of a page, some at a time. The items come from the lists of
+// several inspectors, each in the order of names. Items of one name are on one page.
 func merge[T any](
 	all []*Inspector, p Page, list func(of *Inspector, each func([]T) error) (damaged []string, err error),
 	name func(T) string, each func([]T) error,

@@ -80,7 +80,7 @@ func TestTopicsAreListedOnce(t *testing.T) {
 func TestSubscribersAreListedByName(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		var want []string
-		for i := range 60 { // three of each name, in whatever partitions
+		for i := range 60 { // three of each name, in any partition
 			token, name := bus.Token(fmt.Sprintf("token--%d", i)), fmt.Sprintf("client-%02d", i/3)
 			require.NoError(t, p.PutToken(t.Context(), token, bus.ClientName(name)))
 			require.NoError(t, p.Subscribe(t.Context(), token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, p.Now()))
@@ -111,7 +111,7 @@ func TestSubscribersAreListedByName(t *testing.T) {
 	})
 }
 
-// TestAListOfWhichAPartIsMissing fails, and names what is damaged.
+// TestAListOfWhichAPartIsMissing fails, and names the damaged keys.
 func TestAListOfWhichAPartIsMissing(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx := t.Context()

@@ -10,9 +10,9 @@ import (
 )
 
 // ByClient joins the backlogs of subscribers that share a public name, as they do while a client's
-// token is being changed: the sum of what waits and of what was sent, the worst health, the oldest
-// event, the last attempt, the longest timeout and the longest holds. It goes through them in the
-// order of names, each with those that it is joined of.
+// token is being changed: the sums of queued and of sent events, the worst health, the oldest
+// event, the last attempt, the longest timeout and the longest holds. It yields them in the order
+// of names, each with the backlogs that it joins.
 func ByClient(backlogs []Backlog) iter.Seq2[Backlog, []*Backlog] {
 	order := make([]*Backlog, len(backlogs)) // they are large
 	for i := range backlogs {

@@ -16,19 +16,19 @@ import (
 // clusterTimeout is how long a partition or a node may take to answer.
 const clusterTimeout = 2 * time.Second
 
-// PartitionState is that of a partition.
+// PartitionState is the state of a partition.
 type PartitionState string
 
 // The states of a partition.
 const (
 	// Open: it is used.
 	Open PartitionState = "open"
-	// Held: it refuses scripts, because somebody holds it, or because it has come back without its
+	// Held: it refuses scripts, because an operator holds it, or because it has come back without its
 	// keys.
 	Held PartitionState = "held"
 	// Moving: its slot is on its way to another node, key by key. It may be held besides.
 	Moving PartitionState = "moving"
-	// Mismatched: what it says of itself is not what its place is.
+	// Mismatched: the name that it reports is not the one of its place.
 	Mismatched PartitionState = "mismatched"
 	// Away: its node does not answer, or refuses to.
 	Away PartitionState = "away"
@@ -62,7 +62,8 @@ func (s ClusterStatus) NodeOf(number rdb.Number) *ClusterNode {
 	return nil
 }
 
-// Silent are the nodes that have not said what is on its way: that may be more than [Moving] says.
+// Silent returns the nodes that have not reported their moves: there may be more than [Moving]
+// says.
 func (s ClusterStatus) Silent() (addresses []string) {
 	for _, node := range s.Nodes {
 		if node.id == "" {
@@ -82,8 +83,8 @@ func (s ClusterStatus) AreOpen() bool {
 	return true
 }
 
-// ReadCluster looks at the partitions of the bus at a URL, and at the nodes. One that does not
-// answer is in the status as such. URL is that of the cluster.
+// ReadCluster reads the state of the bus's partitions and of the nodes. A partition or node that
+// does not answer is in the status as such. URL is the cluster's.
 func ReadCluster(ctx context.Context, url string, partitions rdb.Partitions) ClusterStatus {
 	s := ClusterStatus{Partitions: make([]ClusterPartition, len(partitions))}
 	var reading sync.WaitGroup
@@ -96,8 +97,8 @@ func ReadCluster(ctx context.Context, url string, partitions rdb.Partitions) Clu
 	return s
 }
 
-// readPartition reads what a partition says of itself. Its namespace is a key that never exists: a
-// node from which the slot is moving answers ASK to that, whatever has moved already.
+// readPartition reads the state of a partition. Its namespace is a key that never exists: a node
+// from which the slot is moving answers ASK to that, whatever has moved already.
 func readPartition(ctx context.Context, p *rdb.Partition) ClusterPartition {
 	read := ClusterPartition{Number: p.Number(), Slot: rdb.SlotOf(p.Namespace()), State: Open}
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
@@ -126,7 +127,7 @@ func isAsk(err error) bool {
 	return rdb.HasCode(err, "ASK") || rdb.HasCode(err, "TRYAGAIN")
 }
 
-// reason is an error without what is said of each call to Redis.
+// reason returns an error's text without the part about each call to Redis.
 func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no answer within %v", clusterTimeout)

@@ -15,7 +15,7 @@ import (
 // ClusterNode is a master of the cluster.
 type ClusterNode struct {
 	Address string
-	// Partitions are those that it has.
+	// Partitions are the node's partitions.
 	Partitions []rdb.Number
 	// Reason is why nothing more is known of it; empty if it answers.
 	Reason string
@@ -23,7 +23,7 @@ type ClusterNode struct {
 	Replicas int
 	// MemoryUsed and MemoryMax are in bytes; the latter is 0 if there is no limit.
 	MemoryUsed, MemoryMax int64
-	// settings are the values of what is judged, by name. Those that cannot be read are missing.
+	// settings are the values of the checked settings, by name. Unreadable ones are missing.
 	settings map[string]string
 
 	// id is empty if it has not said which nodes it knows.
@@ -39,8 +39,7 @@ type ClusterNode struct {
 	chained []string
 }
 
-// readNodes reads what the nodes say of themselves: those with partitions, and the masters that
-// they know besides.
+// readNodes reads the state of the nodes with partitions, and of the other masters that they know.
 func (s *ClusterStatus) readNodes(ctx context.Context, url string, partitions rdb.Partitions) {
 	var reading sync.WaitGroup
 	for _, p := range s.Partitions {
@@ -56,7 +55,7 @@ func (s *ClusterStatus) readNodes(ctx context.Context, url string, partitions rd
 	}
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
-		// What has no key goes to the node of the partition.
+		// Commands without a key go to the node of the partition.
 		reading.Go(func() { node.read(ctx, partitions[node.Partitions[0]].Commands) })
 	}
 	reading.Wait()
@@ -89,7 +88,7 @@ func (s *ClusterStatus) spare() (addresses []string) {
 	return addresses
 }
 
-// readAlone reads what a node without partitions says of itself.
+// readAlone reads the state of a node without partitions.
 func (n *ClusterNode) readAlone(ctx context.Context, url string) {
 	redis, err := rdb.Open(rdb.Options{URL: nodeURL(url, n.Address), Connections: 1})
 	if err != nil {
@@ -100,7 +99,7 @@ func (n *ClusterNode) readAlone(ctx context.Context, url string) {
 	n.read(ctx, redis.Partition("").Commands)
 }
 
-// nodeURL is the URL of a node of a cluster, given that of the cluster.
+// nodeURL returns the URL of a node of a cluster, given the cluster's URL.
 func nodeURL(cluster, address string) string {
 	scheme, rest, _ := strings.Cut(cluster, "+cluster://")
 	authority, parameters := rest, ""
@@ -110,7 +109,7 @@ func nodeURL(cluster, address string) string {
 	return scheme + "://" + authority[:strings.LastIndex(authority, "@")+1] + address + parameters
 }
 
-// read reads what a node says of itself.
+// read reads the state of a node.
 func (n *ClusterNode) read(ctx context.Context, commands rdb.Commands) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
@@ -164,8 +163,8 @@ func (n *ClusterNode) readInfo(text string) {
 	}
 }
 
-// readMap reads the answer to CLUSTER NODES: each line is a node, its own one says what is on its
-// way. See https://redis.io/docs/latest/commands/cluster-nodes/.
+// readMap parses the reply to CLUSTER NODES: each line is a node, and the node's own line has its
+// moves. See https://redis.io/docs/latest/commands/cluster-nodes/.
 func (n *ClusterNode) readMap(text string) {
 	n.others, n.migrating, n.importing = map[string]string{}, map[int]string{}, map[int]string{}
 	type follower struct{ address, master string }
@@ -195,7 +194,7 @@ func (n *ClusterNode) readMap(text string) {
 	slices.Sort(n.chained)
 }
 
-// readMoves reads what a node says of its slots: ranges, and [slot->-id] or [slot-<-id].
+// readMoves parses a node's slots: ranges, and [slot->-id] or [slot-<-id].
 func (n *ClusterNode) readMoves(fields []string) {
 	for _, field := range fields {
 		field = strings.Trim(field, "[]")

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Names of what is judged.
+// Names of the checked settings.
 const (
 	fullCoverage = "cluster-require-full-coverage"
 	nodeTimeout  = "cluster-node-timeout"
@@ -22,7 +22,7 @@ const minNodeTimeout, maxNodeTimeout = 2000, 5000
 type Warning struct {
 	// Nodes are their addresses.
 	Nodes []string
-	// Text says what it is, what to change, and why.
+	// Text describes the problem, what to change, and why.
 	Text string
 }
 
@@ -43,7 +43,7 @@ func (s ClusterStatus) Warnings(minReplicas int) (all []Warning) {
 	return all
 }
 
-// judge says what is wrong with a node.
+// judge returns the problems of a node.
 func (n ClusterNode) judge(minReplicas int) (texts []string) {
 	for _, required := range []struct{ name, value, why string }{
 		{fullCoverage, "no", "else all nodes refuse all calls while one slot has no node"},

@@ -10,16 +10,16 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Conditions is how the deliveries to subscribers go, as it was read last. Its zero value knows
-// nothing. Who keeps one for the next reading must drop it from time to time: only what each
-// delivery changes is read every time, and what else there is of a subscriber if that has changed.
-// It must not be used concurrently.
+// Conditions is the last read state of the deliveries to subscribers. Its zero value is empty. A
+// caller that keeps one for the next reading must drop it from time to time: every reading reads
+// only what each delivery changes, and the rest of a subscriber only if that has changed. It must
+// not be used concurrently.
 type Conditions struct {
 	all     []*condition // ordered by token
 	changed []bus.Token
 }
 
-// Changed returns the subscribers of which the last reading found something new.
+// Changed returns the subscribers that the last reading found changed.
 func (c *Conditions) Changed() []bus.Token { return c.changed }
 
 // Failing returns the subscribers among some whose deliveries fail: see [Holds.Failing].
@@ -43,7 +43,7 @@ type condition struct {
 	health
 }
 
-// delivery is what each delivery changes, but for the health.
+// delivery is the state that each delivery changes, except the health.
 type delivery struct {
 	holds    Holds
 	sent     int64
@@ -52,7 +52,7 @@ type delivery struct {
 	isNone bool
 }
 
-// health is what there is of a subscriber besides. Nothing is said of one whose hash is none.
+// health is the rest of a subscriber's state, empty if its key is not a hash.
 type health struct {
 	isSubscriber bool
 	points       int

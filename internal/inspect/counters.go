@@ -9,10 +9,10 @@ import (
 	"routemaster/internal/wire"
 )
 
-// countersPerTrip bounds what one round trip reads.
+// countersPerTrip bounds the counters read in one round trip.
 const countersPerTrip = 500
 
-// Counters reads the counters of the bus. What it cannot read it leaves out.
+// Counters reads the counters of the bus. It leaves out unreadable ones.
 func (in *Inspector) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 	fields, err := in.redis.HGetAll(ctx, in.keys.Counters()).Result()
 	if err != nil {
@@ -21,8 +21,9 @@ func (in *Inspector) Counters(ctx context.Context) (map[bus.Counter]int64, error
 	return unpackCounters(fields), nil
 }
 
-// ReadCounters reads some counters of the bus: its cost grows with them, not with those there are.
-// One that never counted is 0. What it cannot read it leaves out: 0 would be a new beginning.
+// ReadCounters reads some counters of the bus: its cost grows with their number, not with the
+// number of all counters. One that never counted is 0. It leaves out unreadable ones: 0 would look
+// like a reset.
 func (in *Inspector) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
 	counts := make(map[bus.Counter]int64, len(counters))
 	err := in.EachCounter(ctx, PackCounters(counters), func(i int, count int64) { counts[counters[i]] = count })

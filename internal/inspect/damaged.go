@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// DamagedSingles finds which of the keys that are everybody's, and that this package reads, are not
-// of their type, without the namespace. It fails with [bus.ErrUnavailable].
+// DamagedSingles returns the bus-wide keys that this package reads and that are not of their type,
+// without the namespace. It fails with [bus.ErrUnavailable].
 func (in *Inspector) DamagedSingles(ctx context.Context) (damaged []string, err error) {
 	kinds := in.singles()
 	types := make(map[string]rdb.Reply[string], len(kinds))

@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// Detail is what there is to know of one subscriber.
+// Detail is everything about one subscriber.
 type Detail struct {
 	// Subscriber is without OldestAt.
 	bus.Subscriber
@@ -21,7 +21,7 @@ type Detail struct {
 	// NextDeliveryAt is when the next delivery can begin at the earliest, in the past if it can
 	// now; zero if nothing is queued.
 	NextDeliveryAt time.Time
-	// Gap is what a gap notice tells that has not been tried with it yet; nil if there is none.
+	// Gap is the content of a gap notice that has not been tried with it yet; nil if there is none.
 	Gap *Gap
 	// Blocked is how many lanes a failed batch holds up; zero unless the order is strict.
 	Blocked int
@@ -34,13 +34,13 @@ type Gap struct {
 	Events, Batches int64
 	// Since and Until are when the first and the last of the batches were created.
 	Since, Until time.Time
-	// Reason is that of the last loss.
+	// Reason is the reason of the last loss.
 	Reason bus.LossReason
 }
 
 // DeadLetters is how much there is of a subscriber's dead letters.
 type DeadLetters struct {
-	// Bytes are those of the packed events.
+	// Bytes is the size of the packed events.
 	Letters, Events, Bytes int64
 	// OldestAt is when the oldest one died; zero if there is none.
 	OldestAt time.Time
@@ -93,8 +93,8 @@ func (in *Inspector) Detail(ctx context.Context, client bus.Token, now time.Time
 	return d, err
 }
 
-// records are what is read of a token at once: who holds its subscription if that is another one,
-// and all that it has itself, but for what stands in lanes other than the first.
+// records are the replies about a token from one round trip: the token that holds its subscription
+// if that is another one, and its own data, except lanes other than the first.
 type records struct {
 	token                    bus.Token
 	heir                     rdb.Reply[string]
@@ -136,7 +136,7 @@ func (in *Inspector) readRecords(ctx context.Context, token bus.Token) (r record
 	return r, err
 }
 
-// err is what keeps the records from being those of a subscriber.
+// err returns the error that prevents the records from describing a subscriber.
 func (r records) err() error {
 	err := cmp.Or(rdb.Wrap("find subscriber", r.heir.Err()), rdb.Wrap("read subscriber", r.subscriber.Err()))
 	if err == nil && r.subscriber.Val()["callback"] == "" {
@@ -147,7 +147,7 @@ func (r records) err() error {
 		rdb.Wrap("count replays", r.replays.Err()))
 }
 
-// readGap reads the hash of what a gap notice tells; nil if it is empty.
+// readGap reads the hash of a gap notice's content; nil if it is empty.
 func readGap(told map[string]string) *Gap {
 	if len(told) == 0 {
 		return nil

@@ -10,13 +10,13 @@ import (
 	"routemaster/internal/wire"
 )
 
-// failuresPerTrip bounds what one round trip reads.
+// failuresPerTrip bounds the subscribers read in one round trip.
 const failuresPerTrip = 500
 
-// Failures returns what came of the last recorded attempts of subscribers, in a word such as "503"
-// or "timeout", for those whose last one failed. Test events do not count. As most subscribers
-// record failures only, the caller asks for subscribers that have failed since their last success.
-// Anybody may see the words: they say no more than [ForClient] does. It fails with
+// Failures returns the results of the last recorded attempts of subscribers, in a word such as
+// "503" or "timeout", for subscribers whose last one failed. Test events do not count. As most
+// subscribers record failures only, the caller asks for subscribers that have failed since their
+// last success. The words are public: they say no more than [ForClient] does. It fails with
 // [bus.ErrUnavailable].
 func (in *Inspector) Failures(ctx context.Context, tokens []bus.Token) (map[bus.Token]string, error) {
 	words := map[bus.Token]string{}
@@ -33,7 +33,7 @@ func (in *Inspector) Failures(ctx context.Context, tokens []bus.Token) (map[bus.
 }
 
 // readFailures adds the words of subscribers, given how many of the latest records to read, 0 for
-// all. It returns the subscribers of which these were test events only.
+// all. It returns the subscribers with only test events among these.
 func (in *Inspector) readFailures(
 	ctx context.Context, tokens []bus.Token, records int64, words map[bus.Token]string,
 ) (tested []bus.Token, err error) {
@@ -70,7 +70,7 @@ func lastDelivery(packed []string) (last wire.AttemptRecord, onlyTests bool) {
 	return last, len(packed) > 0
 }
 
-// failureOf is what came of an attempt, empty unless it failed.
+// failureOf returns the result of an attempt in a word, empty unless it failed.
 func failureOf(record wire.AttemptRecord) string {
 	if record.Outcome != bus.OutcomeFailed && record.Outcome != bus.OutcomeDead {
 		return ""

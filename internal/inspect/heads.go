@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// Head is what the list of a batch says of it, whosever it is.
+// Head is the beginning of a batch's list, whichever subscriber it belongs to.
 type Head struct {
 	Token     bus.Token
 	CreatedAt time.Time

@@ -10,8 +10,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Histories reads what is stored of all histories, ordered by topic. What cannot be read counts as
-// nothing.
+// Histories reads the sizes of all histories, ordered by topic. Unreadable ones count as empty.
 func (in *Inspector) Histories(ctx context.Context) (sizes []overview.HistoryState, err error) {
 	fields, err := in.redis.HKeys(ctx, in.keys.Plans()).Result()
 	if !rdb.Answered(err) {

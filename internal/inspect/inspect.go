@@ -1,6 +1,6 @@
-// Package inspect reads what operators and clients look at, and neither a publish nor a delivery
-// needs: lists of topics and subscribers, what waits in the bus, a subscriber's attempts and
-// batches, counters, and the state of a bus on a cluster.
+// Package inspect reads the data that operators and clients look at, and that neither a publish nor
+// a delivery needs: lists of topics and subscribers, backlogs, a subscriber's attempts and batches,
+// counters, and the state of a bus on a cluster.
 package inspect
 
 import (
@@ -26,8 +26,8 @@ var (
 	ErrInFlight = errors.New("the batch is being delivered")
 )
 
-// Inspector reads the data of a store. What a client may not see of an attempt stays hidden: see
-// [ForClient]. It is safe for concurrent use.
+// Inspector reads the data of a store. It hides the parts of an attempt that a client may not see:
+// see [ForClient]. It is safe for concurrent use.
 type Inspector struct {
 	store *store.Store
 	redis *rdb.Partition

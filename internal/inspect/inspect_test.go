@@ -29,7 +29,7 @@ const (
 
 var keys = layout.Keys{}
 
-// fixture is a bus, and who looks at it.
+// fixture is a bus, and an inspector of it.
 type fixture struct {
 	*storetest.Bus
 	*inspect.Inspector
@@ -107,7 +107,7 @@ func TestBatchesOnTheirWay(t *testing.T) {
 	})
 }
 
-// TestBatchesInLanes has the lanes be changed while batches wait.
+// TestBatchesInLanes changes the lanes while batches wait.
 func TestBatchesInLanes(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.AddSubscriber(alice, 500*time.Millisecond, 1, "widgets")
@@ -306,7 +306,7 @@ func TestARemovedNoticeComesAgain(t *testing.T) {
 }
 
 // TestARemovedBatchBecomesALetter removes batches of a subscriber that keeps dead letters: one as
-// it was closed, one of which something was acknowledged, and a test event.
+// it was closed, one that was partly acknowledged, and a test event.
 func TestARemovedBatchBecomesALetter(t *testing.T) {
 	each(t, func(f *fixture) {
 		ctx := f.T.Context()

@@ -52,7 +52,7 @@ func (in *Inspector) lanesOf(ctx context.Context, c laneCounts, batches []bus.Ba
 	return lanes, nil
 }
 
-// LaneOptions reads the lanes of subscribers. Those whose options cannot be read are missing. It
+// LaneOptions reads the lanes of subscribers. It leaves out subscribers with unreadable options. It
 // fails with [bus.ErrUnavailable].
 func (in *Inspector) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
 	found := make(map[bus.Token]LaneOptions, len(tokens))
@@ -88,7 +88,7 @@ func (in *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]Lan
 	return in.countBlocked(ctx, heads)
 }
 
-// AddLanes fills in the lanes of those that are subscribed. It fails with [bus.ErrUnavailable].
+// AddLanes fills in the lanes of subscribed backlogs. It fails with [bus.ErrUnavailable].
 func (in *Inspector) AddLanes(ctx context.Context, backlogs []Backlog) error {
 	var tokens []bus.Token
 	for _, b := range backlogs {
@@ -123,7 +123,7 @@ func (in *Inspector) askHeads(ctx context.Context, pipe rdb.Commands, token bus.
 	return heads
 }
 
-// askFailed asks which heads of lanes have failed: those that have a score.
+// askFailed asks which heads of lanes have failed: these have a score.
 func (in *Inspector) askFailed(ctx context.Context, pipe rdb.Commands, token bus.Token, heads []rdb.Reply[[]string]) (scores []rdb.Reply[float64]) {
 	for _, head := range heads {
 		for _, packed := range head.Val() {

@@ -48,7 +48,7 @@ func (in *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics
 		}
 		owners = pipe.HMGet(ctx, in.keys.Owners(), names...)
 	})
-	if err == nil { // this is everybody's
+	if err == nil { // this key is bus-wide
 		err = owners.Err()
 	}
 	if err != nil {
@@ -60,7 +60,7 @@ func (in *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics
 			continue
 		}
 		topic := bus.Topic{Name: bus.TopicName(name)}
-		publisher, counter := rdb.Text(hashes[i].Val()[0]), rdb.Text(hashes[i].Val()[1]) // absent until somebody publishes
+		publisher, counter := rdb.Text(hashes[i].Val()[0]), rdb.Text(hashes[i].Val()[1]) // absent until the first publish
 		topic.Events = rdb.Integer(counter, 0)
 		if publisher != "" {
 			topic.Publisher, topic.Owner = bus.Token(publisher), bus.ClientName(rdb.Text(owners.Val()[i]))
@@ -118,7 +118,7 @@ func (in *Inspector) subscribers(ctx context.Context, some []rdb.NamedMember) (f
 		}
 		queued = pipe.HMGet(ctx, in.keys.EventGauge(), tokens...)
 	})
-	if err == nil { // this is everybody's
+	if err == nil { // this key is bus-wide
 		err = queued.Err()
 	}
 	if err != nil {
@@ -213,8 +213,8 @@ func (in *Inspector) topicsOf(ctx context.Context, tokens []string, sizes []rdb.
 	return topics, nil
 }
 
-// topicNames are the topics of a subscriber, of which the first have been asked for. The set may
-// have been replaced meanwhile by what is none.
+// topicNames returns the topics of a subscriber, given the first of them. The set may have been
+// replaced by another type meanwhile.
 func (in *Inspector) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
 	if first.Err() != nil {
 		return nil, nil

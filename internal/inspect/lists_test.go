@@ -75,8 +75,8 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 	})
 }
 
-// TestListsAskRedisForLittleAtOnce looks at what each command of a list of 100,000 topics and of
-// subscribers to 1,000 returns.
+// TestListsAskRedisForLittleAtOnce checks how much each command returns for a list of 100,000
+// topics and of subscribers to 1,000.
 func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	rdbtest.OneGoroutine(t)
 	server := rdbtest.Real(t)

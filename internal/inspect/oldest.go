@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// What a search for the oldest batches asks of Redis in one round trip, and in all.
+// The limits of a search for the oldest batches: in one round trip, and in all.
 
 // oldestSearch finds when subscribers' oldest events were received: when their oldest batches were
 // opened. It walks the index of all batches, oldest first, as far as it must. So that a long
@@ -38,8 +38,8 @@ type batch struct {
 }
 
 // FindOldest fills in when the oldest event of each backlog was received, as far as it is in the
-// 2,000 oldest batches. It adds what it learns of these to known, and so need not ask for that
-// again. It fails with [bus.ErrUnavailable], or when the index is not of its type.
+// 2,000 oldest batches. It does not read batches in known, and adds the batches it reads. It fails
+// with [bus.ErrUnavailable], or when the index is not of its type.
 func (in *Inspector) FindOldest(ctx context.Context, backlogs []Backlog, known Batches) error {
 	search := &oldestSearch{stats: in, max: snapshotSearches, known: known}
 	return search.find(ctx, len(backlogs), func(i int) (bus.Token, int64, *time.Time) {

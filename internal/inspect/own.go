@@ -9,16 +9,16 @@ import (
 	"routemaster/internal/wire"
 )
 
-// ownSearched is how many batches a subscriber may have to be asked for all of them: of more, the
-// index of the whole bus soon has some.
+// ownSearched is the maximum number of batches for which a subscriber's queue is read: if there are
+// more, the index of the whole bus soon has some.
 const ownSearched = 1000
 
-// standing is what stands in lanes of a subscriber, takes in events there or has failed.
+// standing is the batches that stand in lanes of a subscriber, take in events there or have failed.
 type standing struct {
 	jobs, batches []rdb.Reply[[]string]
 }
 
-// askStanding asks for what stands in so many lanes of a subscriber.
+// askStanding asks for the batches in a number of lanes of a subscriber.
 func (in *Inspector) askStanding(ctx context.Context, pipe rdb.Commands, token bus.Token, lanes int) (s standing) {
 	for lane := range lanes {
 		s.jobs = append(s.jobs, pipe.ZRange(ctx, in.lane(token, lane), 0, ownSearched))
@@ -59,9 +59,9 @@ func (in *Inspector) askOwn(ctx context.Context, pipe rdb.Commands, token bus.To
 	}
 }
 
-// own returns the index entries of all batches of a subscriber, in order, by where its own batches
-// stand: what that takes does not depend on what waits for others. It is not ok if not all of them
-// are found there, as when one is due and no worker has seen it.
+// own returns the index entries of all batches of a subscriber, in order, from its own keys, so its
+// cost does not depend on other subscribers. It is not ok if these do not have all of them, for
+// example when one is due and no worker has seen it.
 func (in *Inspector) own(
 	ctx context.Context, token bus.Token, r ownReplies, options rdb.Reply[[]any],
 ) (all []rdb.Scored, ok bool, err error) {

@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// snapshot is what waits in a bus.
+// snapshot is the backlog of a bus.
 type snapshot struct {
 	backlogs []inspect.Backlog
 	damaged  []string
@@ -28,7 +28,7 @@ type snapshot struct {
 	memory   *rdb.Memory
 }
 
-// snapshotOf reads what waits in a bus, as samples do.
+// snapshotOf reads the backlog of a bus, as samples do.
 func snapshotOf(ctx context.Context, f *storetest.Bus, until time.Time) (s snapshot, err error) {
 	var errs [5]error
 	s.memory, errs[0] = f.Memory(ctx)
@@ -112,8 +112,7 @@ func TestBatchesThatWereMetAreNotReadAgain(t *testing.T) {
 	})
 }
 
-// TestASnapshotGetsPastWhatIsPoisoned looks at everybody else when the data of one has been
-// tampered with.
+// TestASnapshotGetsPastWhatIsPoisoned reads all other subscribers when the data of one is corrupt.
 func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		bob := string(storetest.Bob)

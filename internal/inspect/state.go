@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// look reads batches of a subscriber, in order, given its queue. It leaves out those that are gone
-// or another's.
+// look reads batches of a subscriber, in order, given its queue. It leaves out batches that are
+// gone or another's.
 func (in *Inspector) look(ctx context.Context, token bus.Token, asked queueReplies, ids []bus.BatchID, now time.Time) ([]Batch, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -58,7 +58,7 @@ func packedJob(id bus.BatchID) string {
 	return wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{string(id)}})
 }
 
-// subscriberQueue is what is known of a subscriber's queue, and which workers may be delivering.
+// subscriberQueue is the state of a subscriber's queue, and the workers that may be delivering.
 type subscriberQueue struct {
 	workers      []string
 	blockedUntil int64 // ms
@@ -78,7 +78,7 @@ func (in *Inspector) askQueue(ctx context.Context, pipe rdb.Commands, token bus.
 	return in.askHolds(ctx, pipe, token, in.askWorkers(ctx, pipe))
 }
 
-// askWorkers asks for what is the same for all subscribers.
+// askWorkers asks for the state that all subscribers share.
 func (in *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueReplies {
 	return queueReplies{
 		maxInFlight: pipe.HGet(ctx, in.keys.MaxInFlight(), string(bus.JobBatch)),
@@ -86,7 +86,7 @@ func (in *Inspector) askWorkers(ctx context.Context, pipe rdb.Commands) queueRep
 	}
 }
 
-// askHolds asks for what holds up one subscriber, besides what was asked for all.
+// askHolds asks for the holds of one subscriber, in addition to the shared replies.
 func (in *Inspector) askHolds(ctx context.Context, pipe rdb.Commands, token bus.Token, all queueReplies) queueReplies {
 	all.times = pipe.HMGet(ctx, in.keys.Delivery(token), HoldFields...)
 	all.options = pipe.HMGet(ctx, in.keys.Options(token), slices.Concat(laneFields, []string{"strict_order"})...)
@@ -94,7 +94,7 @@ func (in *Inspector) askHolds(ctx context.Context, pipe rdb.Commands, token bus.
 }
 
 func (r queueReplies) read() (q subscriberQueue, err error) {
-	if err := cmp.Or(r.options.Err(), r.workers.Err()); err != nil { // what these say is for all batches
+	if err := cmp.Or(r.options.Err(), r.workers.Err()); err != nil { // these concern all batches
 		return q, rdb.Wrap("read batches", err)
 	}
 	options := r.options.Val()
@@ -141,7 +141,7 @@ func (in *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token
 	}
 }
 
-// read makes a batch of what its list has. It reports whether it is there, and the subscriber's.
+// read makes a batch of its list. It reports whether the list exists and is the subscriber's.
 func (r batchReplies) read(id bus.BatchID, token bus.Token) (batch Batch, ok bool) {
 	head, ok := readHead(r.header.Val(), r.length.Val())
 	if !ok || head.Token != token {

@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TopicDetail is what there is to know of one topic.
+// TopicDetail is everything about one topic.
 type TopicDetail struct {
 	bus.Topic
 	// LastEvent is the last that was published; empty if there is none.

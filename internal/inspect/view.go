@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// View is how an attempt is shown to somebody.
+// View returns the form in which a reader sees an attempt.
 type View func(wire.AttemptRecord) wire.AttemptRecord
 
 // ForRoot shows all of an attempt. Its texts are fit to be printed: see [Printable].
@@ -19,9 +19,9 @@ func ForRoot(r wire.AttemptRecord) wire.AttemptRecord {
 	return r
 }
 
-// ForClient shows of an attempt what the subscriber may see. Clients choose the addresses that the
-// bus posts to, so of one that is not public they see neither what it answered, nor in which way it
-// could not be reached, nor how long it did not answer. The text of an error is for operators,
+// ForClient returns the parts of an attempt that the subscriber may see. Clients choose the
+// addresses that the bus posts to, so for an address that is not public it hides the answer, how
+// the connection failed, and how long there was no answer. The text of an error is for operators,
 // except what is wrong with the subscriber's own receipt or, in few words, certificate.
 func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
 	r = ForRoot(r)
@@ -41,8 +41,8 @@ func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
 	return r
 }
 
-// Printable makes text of bytes that came from elsewhere: what is not UTF-8 is replaced, and what
-// does not show itself, as control characters, is escaped as in Go.
+// Printable makes text of foreign bytes: it replaces bytes that are not UTF-8, and escapes
+// characters that are not graphic, such as control characters, as in Go.
 func Printable(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(text, string(utf8.RuneError)) {

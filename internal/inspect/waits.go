@@ -12,11 +12,11 @@ import (
 	"routemaster/internal/wire"
 )
 
-// waiting is what the batches of a subscriber wait for.
+// waiting describes why the batches of a subscriber wait.
 type waiting struct {
 	// batches is how many there are, inLanes how many of them stand in a lane.
 	batches, inLanes int64
-	// comeUp are those that come up by themselves.
+	// comeUp are the batches that come up by themselves.
 	comeUp []candidate
 	// all is whether these, and the lanes, are all batches, if the numbers agree.
 	all bool
@@ -29,7 +29,7 @@ type candidate struct{ job, lane string }
 // failedSearched is how many of the batches that wait for a retry are looked at.
 const failedSearched = 100
 
-// laneReplies is what stands in the lanes of a subscriber or takes in events there, and what has
+// laneReplies are the batches that stand in the lanes of a subscriber, take in events there or have
 // failed.
 type laneReplies struct {
 	lanes          []string
@@ -85,7 +85,7 @@ func (in *Inspector) readQueue(ctx context.Context, d *Detail, r records, now ti
 	return err
 }
 
-// findWaiting finds what a subscriber's batches wait for, given what stands in its lanes.
+// findWaiting finds why a subscriber's batches wait, given the contents of its lanes.
 func (in *Inspector) findWaiting(ctx context.Context, token bus.Token, counts laneCounts, q laneReplies, w *waiting) error {
 	w.all = len(q.failed.Val()) < failedSearched
 	for i, name := range q.lanes {
@@ -108,10 +108,10 @@ func (in *Inspector) findWaiting(ctx context.Context, token bus.Token, counts la
 	return err
 }
 
-// HoldFields are those of [Holds] in Redis: times in ms, paced_until with fractions.
+// HoldFields are the fields of [Holds] in Redis: times in ms, paced_until with fractions.
 var HoldFields = []string{"paused_until", "throttled_until", "paced_until"}
 
-// ParseHolds reads the values of [HoldFields]. What is missing, or no number, is zero.
+// ParseHolds reads the values of [HoldFields]. A value that is missing, or no number, is zero.
 func ParseHolds(values []any) Holds {
 	var times [3]time.Time
 	for i, value := range values {
@@ -126,7 +126,7 @@ func ParseHolds(values []any) Holds {
 	return Holds{times[0], times[1], times[2]}
 }
 
-// Until is until when nothing is delivered, for whatever reason.
+// Until returns the time until which nothing is delivered, for any reason.
 func (h Holds) Until() time.Time {
 	return slices.MaxFunc([]time.Time{h.Paused, h.Throttled, h.Paced}, time.Time.Compare)
 }

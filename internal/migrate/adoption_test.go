@@ -88,8 +88,8 @@ func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
 	})
 }
 
-// TestARunAnnouncesTheMigration has the workers look for what the original adds, but not for a dry
-// run, which writes nothing.
+// TestARunAnnouncesTheMigration makes the workers look for the original's additions, but not for a
+// dry run, which writes nothing.
 func TestARunAnnouncesTheMigration(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)

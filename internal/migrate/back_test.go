@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/wire/wiretest"
 )
 
-// TestMigrateBack gives what this program has to the original.
+// TestMigrateBack moves this program's data to the original.
 func TestMigrateBack(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := storetest.NewBus(t, server)

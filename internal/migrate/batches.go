@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// unmovable says why the script has left a batch; its other words say what was done.
+// unmovable says why the script has left a batch; its other replies say what was done.
 var unmovable = map[string]string{
 	"busy":      "is being delivered: run this again when it has been",
 	"type":      "is not a list, so it is no batch",
@@ -111,7 +111,7 @@ func (r *run) moveSome(ctx context.Context, ids []string, events map[string]int)
 			if done == "merge" { // it has no header
 				r.result.Events += store.BatchHeader
 			}
-		case "complete": // moved by somebody else just now
+		case "complete": // moved by another process just now
 			r.result.Completed++
 		default:
 			r.report(r.source(id), unmovable[done], done == "busy")

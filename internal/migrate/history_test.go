@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestMigrateBackRefusesHistories names those that the original would leave to grow old.
+// TestMigrateBackRefusesHistories names histories that the original would not trim.
 func TestMigrateBackRefusesHistories(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := storetest.NewBus(t, server), t.Context()

@@ -1,6 +1,6 @@
-// Package migrate moves what the Ruby original has left in Redis to where this program has it, or
-// back. The two differ in one thing: a batch's list is at batch:{uid} here and at batches:{uid}
-// there. All that points to a batch is the same.
+// Package migrate moves the Ruby original's data in Redis to this program's layout, or back. The
+// two differ in one thing: a batch's list is at batch:{uid} here and at batches:{uid} there. All
+// references to a batch are the same.
 //
 // The bus may run meanwhile, of either kind: each batch is moved in one atomic step, see
 // lua/batch.lua. A run goes over all keys a slice at a time. It can be stopped anywhere and
@@ -20,7 +20,7 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Options say what a run does.
+// Options configure a run.
 type Options struct {
 	// Apply is false for a dry run, which writes nothing.
 	Apply bool
@@ -41,7 +41,7 @@ type Unmoved struct {
 	Later bool
 }
 
-// Result counts what was done, or would be.
+// Result counts the changes that were made, or would be.
 type Result struct {
 	// Batches were moved, with Events in them.
 	Batches int `json:"batches"`
@@ -59,10 +59,9 @@ type Result struct {
 // NothingLeft reports whether there was nothing to be done, now or later.
 func (r Result) NothingLeft() bool { return r == Result{} }
 
-// Run moves all batches of a partition, except those that are being delivered. On the way to this
-// program's layout it also puts clients' names in the place of their tokens in the counters, and
-// removes gauges that are 0. It fails with [bus.ErrUnavailable], or when this Redis cannot be the
-// bus's.
+// Run moves all batches of a partition, except batches that are being delivered. Towards this
+// program's layout it also replaces clients' tokens in the counters by their names, and removes
+// gauges that are 0. It fails with [bus.ErrUnavailable], or when this Redis cannot be the bus's.
 func Run(ctx context.Context, partition *rdb.Partition, o Options) (Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(Result) {}
@@ -98,7 +97,8 @@ type run struct {
 	result Result
 }
 
-// announce has the workers look for what the original adds to batches of this program, for a day.
+// announce makes the workers look for the original's additions to this program's batches, for a
+// day.
 func (r *run) announce(ctx context.Context) error {
 	if !r.Apply {
 		return nil
@@ -188,8 +188,8 @@ func (r *run) report(key, reason string, later bool) {
 	r.Report(Unmoved{strings.TrimPrefix(key, r.keys.Namespace), reason, later})
 }
 
-// olderKeys begin, or are, what the original's older versions kept, which neither its last version
-// nor this program reads.
+// olderKeys are keys, or prefixes of keys, of the original's older versions, which neither its last
+// version nor this program reads.
 var olderKeys = []string{
 	"queue:new:", "queue:pending:", "queue:data:", "subscription:", "subscriptions", "api_keys",
 }

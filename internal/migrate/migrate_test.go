@@ -55,8 +55,8 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// TestMigrateGivesEachBatchOneJob has what the original and its workers may leave when they are
-// killed.
+// TestMigrateGivesEachBatchOneJob uses states that the original and its workers may leave when they
+// are killed.
 func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 	for _, state := range []struct {
 		name      string
@@ -111,8 +111,7 @@ func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 	}
 }
 
-// TestMigrateRefuses has what is not as the original writes it, or what it would not be safe to
-// move.
+// TestMigrateRefuses uses data that the original does not write, or that is not safe to move.
 func TestMigrateRefuses(t *testing.T) {
 	const uid = "AAAABBBBCCCCDDDDEEEE"
 	event := func(t *testing.T) string { return string(storetest.Packed(t, "widgets", 1)) }
@@ -218,8 +217,7 @@ func TestMigrateMovesWhatCannotBeReadIfAskedTo(t *testing.T) {
 	})
 }
 
-// TestMigrateReadsLargeBatches has more events than are read at once, the last of which cannot be
-// read.
+// TestMigrateReadsLargeBatches has more events than one read takes, the last of them unreadable.
 func TestMigrateReadsLargeBatches(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)

@@ -13,7 +13,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestMigrateBackRefusesSubscribersWithOptions names those that the original would serve wrongly.
+// TestMigrateBackRefusesSubscribersWithOptions names subscribers that the original would serve
+// wrongly.
 func TestMigrateBackRefusesSubscribersWithOptions(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := storetest.NewBus(t, server), t.Context()

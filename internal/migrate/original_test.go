@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-// original does to Redis what the last version of the Ruby original does, step by step.
+// original changes Redis as the last version of the Ruby original does, step by step.
 type original struct{ *storetest.Bus }
 
 // ingest stores an event for one subscriber, as the original's web does: three steps between which
@@ -135,7 +135,7 @@ func (l *left) batchesOf(token bus.Token) (bids []string) {
 	return bids
 }
 
-// migrate returns what it counts and what it reports.
+// migrate returns the counts and the reports of a run.
 func (l *left) migrate(m migrate.Options) (migrate.Result, []string) {
 	l.T.Helper()
 	reports := []string{}

@@ -16,7 +16,7 @@ var (
 	gaugeLua string
 )
 
-// The scripts. Each file's header says what it takes, returns and keeps.
+// The scripts. Each file's header states its arguments, its result and what it keeps.
 var (
 	scriptAnnounce = rdb.NewScript(store.Library, "originals().announce_migration()")
 	scriptBatch    = rdb.NewScript(store.Library, batchLua)

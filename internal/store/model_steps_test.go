@@ -138,7 +138,6 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 		// since another of its batches failed, or it was refused before and yields to another. A worker
 		// with a smaller setting gives up batches that one with a larger has taken, and so does a worker
 		// that meets a strict order.
-		// comes to a strict order.
 		token := m.clients[before.Delivery.Subscriber]
 		_, strict := m.strict[token]
 		if len(m.fixtures) == 1 && !strict && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms && !m.refused[before.Delivery.Batch] {

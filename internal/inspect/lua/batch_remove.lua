@@ -14,7 +14,7 @@ local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table i
 if not header[3] or holder_of(header[1]) ~= token then return { 0, 'unknown' } end
 if is_in_flight(bid) then return { 0, 'in flight' } end
 
--- What was or would be sent as webhook-id with just these events.
+-- The webhook-id of exactly these events, sent before or not.
 local function webhook_id(state, events)
   if state[2] then return state[2] end
   if (state[1] or '0') == '0' then return bid end

@@ -1,15 +1,15 @@
--- Moves batches from where the Ruby original has them to where this program has them, or back, and
--- sees to it that each has a job and is in the index.
+-- Moves batches from the Ruby original's keys to this program's, or back, and makes sure that each
+-- has a job and is in the index.
 --
 -- ARGV     1 namespace, 2 '1' to do it, 3 '1' for back, 4 silent since (ms): a worker last active
 --          after that is alive, 5 latest time for which a job can have been meant (ms), 6 number
---          of workers that follow: those that have a list of pending jobs, workers, then batches
--- Returns  for each batch what is done, or would be: 'move'; 'merge', to append what is only events
---          to the batch they belong to; 'complete', to give a batch that is where it should be a
---          job, or ''. Or why it is left: 'busy', 'type', 'taken', 'both', 'ownerless', 'foreign',
---          'empty', 'broken'
--- Keeps    the batch's list, index entry, gauges and its one job; nobody appends to it under its
---          old name; a batch that somebody alive delivers stays where it is
+--          of workers that follow: those with a list of pending jobs, workers, then batches
+-- Returns  for each batch what is done, or would be: 'move'; 'merge', to append bare events to the
+--          batch they belong to; 'complete', to give a job to a batch at the right key, or ''. Or
+--          why it is left: 'busy', 'type', 'taken', 'both', 'ownerless', 'foreign', 'empty',
+--          'broken'
+-- Keeps    the batch's list, index entry, gauges and its one job; no process appends to it under
+--          its old name; a batch that a live worker delivers stays at its key
 local apply, back, since = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
 local latest = tonumber(ARGV[5])
 if apply then allow_when_full() end
@@ -36,7 +36,7 @@ local function is_held(job)
   return false
 end
 
--- Gives a batch what it lacks, and puts its job back if dead workers have it.
+-- Gives a batch its missing job or index entry, and puts its job back if dead workers have it.
 local function complete(bid, key)
   local job, header = job_of(bid), redis.call('LRANGE', key, 0, HEADER - 1)
   if not redis.call('ZSCORE', batches_index_key(), bid) then
@@ -54,7 +54,7 @@ local function complete(bid, key)
   if not deadline and not had_job then
     redis.call('LPUSH', instant_key('main'), job)
   elseif deadline and (tonumber(deadline) or math.huge) > latest then
-    -- The original goes by the publishers' timestamps, whatever they are.
+    -- The original trusts the publishers' timestamps, however wrong.
     make_instant('main', job)
   end
 end
@@ -121,7 +121,7 @@ local function see(bid)
   local token = redis.call('LINDEX', target == 'list' and to or from, 0)
   if not is_ours(bid, token) then return 'foreign' end
   if is_held(job) then return 'busy' end
-  -- What may not be of its type is read before anything is written.
+  -- All keys that may be of another type are read before anything is written.
   local was_current = redis.call('SISMEMBER', current_key(token), bid) == 1
   local waits = redis.call('ZSCORE', lane_of_subscriber(token), job_of(bid))
   if apply then move(bid, token, was_current, waits) end
