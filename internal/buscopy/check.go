@@ -24,7 +24,7 @@ const maxShown = 5
 
 func list(shown []string) string { return strings.Join(shown, ", ") }
 
-// check fails if processes run, or if there is what cannot be copied.
+// check fails if processes run, or if some data cannot be copied.
 func (c *copying) check(ctx context.Context) error {
 	for _, side := range c.sides() {
 		for _, p := range side.all {

@@ -15,19 +15,19 @@ import (
 	"routemaster/internal/store"
 )
 
-// Row is how many of something are in the source and in the target.
+// Row is how many items of a kind are in the source and in the target.
 type Row struct {
 	What   string `json:"what"`
 	Source int64  `json:"source"`
 	Target int64  `json:"target"`
-	// IsMain is whether a reader wants to see it though it is equal.
+	// IsMain is whether the row is shown even if both sides are equal.
 	IsMain bool `json:"-"`
 }
 
-// counts are how many there are, by what.
+// counts are the numbers of items by kind.
 type counts map[string]int64
 
-// words are what families of keys are called in a report: a key of one, and its elements.
+// words are the names of families of keys in a report: for a key, and for its elements.
 var words = map[string]struct{ keys, elements string }{
 	keys.Batch(""):            {"batches", "events queued"},
 	keys.DeadLetter(""):       {"dead letters", "events in dead letters"},
@@ -75,7 +75,7 @@ func (c *copying) compare(ctx context.Context) (Report, error) {
 // partition has a finding about its part.
 var number = regexp.MustCompile(`[0-9]+`)
 
-// examine has doctor examine a bus, and returns how often it finds what, but for the mark.
+// examine lets doctor examine a bus, and returns the number of each finding, except the mark.
 func (c *copying) examine(ctx context.Context, all rdb.Partitions) (map[string]int, error) {
 	var stores []*store.Store
 	for _, p := range all {
@@ -94,7 +94,7 @@ func (c *copying) examine(ctx context.Context, all rdb.Partitions) (map[string]i
 	return found, err
 }
 
-// rows are what two sides have.
+// rows returns the rows of two sides.
 func rows(source, target counts) (all []Row) {
 	main := map[string]bool{"topics": true}
 	for _, w := range words {
@@ -110,7 +110,7 @@ func rows(source, target counts) (all []Row) {
 	return all
 }
 
-// What rows about jobs and labels begin with: their status or state follows.
+// The prefixes of rows about jobs and labels: their status or state follows.
 const (
 	jobsIn   = "jobs that are "
 	labelsIn = "labels in "

@@ -44,11 +44,11 @@ type Options struct {
 type Report struct {
 	// Rows compare the data on both sides, and are in order.
 	Rows []Row `json:"rows"`
-	// Findings are what doctor finds in the target and not in the source.
+	// Findings are doctor's findings in the target that the source does not have.
 	Findings []string `json:"findings,omitempty"`
 }
 
-// IsEqual is whether the target has all that the source has, and is as sound.
+// IsEqual reports whether the target has all data of the source, and is as sound.
 func (r Report) IsEqual() bool {
 	return len(r.Findings) == 0 && !slices.ContainsFunc(r.Rows, func(r Row) bool { return r.Source != r.Target })
 }
@@ -56,11 +56,12 @@ func (r Report) IsEqual() bool {
 // copying is a run.
 type copying struct {
 	Options
-	// isSame is whether both buses have as many partitions, so that each key stays in its own.
+	// isSame is whether both buses have the same number of partitions, so that each key stays in its
+	// own.
 	isSame bool
 	// names are the clients of the source, by token: no error shows a token.
 	names map[string]string
-	// keys are how many keys the source has.
+	// keys is the number of keys of the source.
 	keys int
 	// split are the keys of each partition whose elements were shared out: Redis may return a key
 	// twice, and some of these are lists.
@@ -69,9 +70,8 @@ type copying struct {
 	walks map[string]bool
 }
 
-// Run copies a bus. Its report is about a copy that has come to its end. It fails if processes run,
-// with a target that is not empty, with keys that the layout does not know, and with
-// [bus.ErrUnavailable].
+// Run copies a bus. It reports on a completed copy. It fails if processes run, with a target that
+// is not empty, with keys that the layout does not know, and with [bus.ErrUnavailable].
 func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -273,7 +273,7 @@ func (c *copying) copyIdentities(ctx context.Context) error {
 	return nil
 }
 
-// addWalks has each partition go on with the walks over labels, from now on.
+// addWalks lets each partition continue the walks over labels, from now on.
 func (c *copying) addWalks(ctx context.Context) error {
 	for _, p := range c.To {
 		err := p.Pipelined(ctx, "add walks", func(pipe rdb.Commands) {

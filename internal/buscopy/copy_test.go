@@ -65,7 +65,7 @@ func isMadeAnew(key string) bool {
 	return key == "accounts" || key == "work:pulls" || strings.HasSuffix(key, ":machines") && strings.HasPrefix(key, "jobs:")
 }
 
-// dump is all of a Redis, but for what differs in the order of its elements only.
+// dump returns all data of a Redis, without differences that are only in the order of elements.
 func dump(t *testing.T, server *rdbtest.Server) map[string]string {
 	t.Helper()
 	all := rdbtest.Dump(t, server.Raw)
@@ -126,7 +126,7 @@ func TestACopyToACluster(t *testing.T) {
 }
 
 // TestACopyThatIsBrokenOff leaves a mark, with which nothing starts on the target, until a copy has
-// come to its end.
+// been completed.
 func TestACopyThatIsBrokenOff(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		from := newSide(t, server, server.Open(t), 0)
@@ -165,7 +165,7 @@ func TestACopyThatIsBrokenOff(t *testing.T) {
 	})
 }
 
-// TestACopyThatIsNotEqual says what differs, and leaves the mark.
+// TestACopyThatIsNotEqual reports the differences, and leaves the mark.
 func TestACopyThatIsNotEqual(t *testing.T) {
 	server, target := rdbtest.Embedded(t), rdbtest.Embedded(t)
 	from, to := newSide(t, server, server.Open(t), 0), newSide(t, target, target.Open(t), 3)

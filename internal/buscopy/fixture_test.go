@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-// side is a bus, with what clients and workers do there.
+// side is a bus, with helpers that act as its clients and workers.
 type side struct {
 	*store.Bus
 	t          testing.TB
@@ -32,7 +32,7 @@ type side struct {
 	partitions rdb.Partitions
 }
 
-// newSide makes an empty bus of so many partitions, 0 for one without.
+// newSide makes an empty bus of count partitions, 0 for one without.
 func newSide(t testing.TB, server *rdbtest.Server, client *rdb.Client, count int) *side {
 	t.Helper()
 	s := &side{t: t, server: server}

@@ -14,8 +14,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// owner is what decides where a key or an element is: a name, once the pipe has run in which it was
-// asked for. One that nothing owns any more has none, and goes to the first partition: the
+// owner decides where a key or an element belongs: by a name, which is known once the pipe that
+// asks for it has run. An element without an owner has none, and goes to the first partition: the
 // worker that takes it finds that. More, if given, asks for the rest in a second pipe.
 type owner struct {
 	name  func() (string, error)
@@ -131,7 +131,7 @@ func (w *writing) refuseTwins(ctx context.Context) error {
 // isEach reports whether each element of a key has an owner.
 func isEach(f layout.Family) bool { return f.Whose >= layout.EachToken && f.Whose <= layout.EachLabel }
 
-// width is how many texts an element is.
+// width returns how many texts an element has.
 func width(kind rdb.Kind) int {
 	if kind == rdb.Hash || kind == rdb.SortedSet {
 		return 2
@@ -183,7 +183,7 @@ func (w *writing) ofEntry(ctx context.Context, pipe rdb.Commands, entry string) 
 	return named("")
 }
 
-// isOfOwnQueue reports whether a key is of a worker that runs housekeeping, or a relay.
+// isOfOwnQueue reports whether a key belongs to a worker that runs housekeeping, or to a relay.
 func isOfOwnQueue(f layout.Family, rest string) bool {
 	queue, _, _ := strings.Cut(rest, ":")
 	return f.Prefix == "jobs:pending:" && slices.Contains([]bus.Queue{bus.QueueAux, bus.QueueRelay}, bus.Queue(queue))
@@ -281,5 +281,5 @@ func (w *writing) subscribe(ctx context.Context, at int, topics []string) {
 	}
 }
 
-// firstGeneration is what all subscriptions have when no relay has run.
+// firstGeneration is the generation of all subscriptions before the first relay.
 const firstGeneration = 1

@@ -48,8 +48,8 @@ func (w *writing) spread(ctx context.Context, p *part) error {
 	return nil
 }
 
-// there is what another partition of the source has written to a key of the target already: values
-// that are joined, by field, and how long the key stays (ms).
+// there returns what another partition of the source has already written to a key of the target:
+// values to join, by field, and how long the key stays (ms).
 func (w *writing) there(ctx context.Context, at int, p *part, elements []string) (values map[string]string, ttl int64, err error) {
 	var fields []string
 	for i := 0; i+1 < len(elements); i += 2 {
@@ -105,8 +105,8 @@ func without(elements []string, field string) (left []string) {
 	return left
 }
 
-// earlier is how far the walk has come of two that has come less far: to look at a label again
-// costs no more than that.
+// earlier returns the position of the walk that has come less far: to look at a label again costs
+// no more than that.
 func earlier(a, b string) (string, error) {
 	var both [2]engine.Progress
 	for i, text := range []string{a, b} {

@@ -70,7 +70,7 @@ func (c *copying) copyKeys(ctx context.Context, from *rdb.Partition, names []str
 	return nil
 }
 
-// isCopied reports whether a key is copied, and not made anew.
+// isCopied reports whether a key is copied rather than made anew.
 func (c *copying) isCopied(from *rdb.Partition, f layout.Family, rest string) bool {
 	switch {
 	case f.Whose == layout.Never:
@@ -223,7 +223,7 @@ func (w *writing) do(number int, command func(rdb.Commands) rdb.AnyReply) {
 	w.commands[number] = append(w.commands[number], command)
 }
 
-// put adds elements to a key of the target. A key that Redis has returned twice begins anew.
+// put adds elements to a key of the target. If Redis has returned a key twice, it starts over.
 func (w *writing) put(ctx context.Context, number int, p *part, elements []string) {
 	full := w.To[number].Namespace() + p.key
 	if p.isFirst && p.f.Kind == rdb.List && p.owners == nil {

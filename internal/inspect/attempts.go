@@ -20,7 +20,7 @@ func (f Filter) matches(r wire.AttemptRecord) bool {
 	return (f.Batch == "" || f.Batch == r.Batch) && (f.Outcome == "" || f.Outcome == r.Outcome)
 }
 
-// maxAttempts is how many records are looked at: no setting keeps more.
+// maxAttempts is how many records a search reads: no setting keeps more.
 const maxAttempts = 1000
 
 // Attempts returns the kept attempts of a subscriber, newest first, as a view shows them, and the

@@ -92,7 +92,7 @@ func TestAttemptsThatLookAlikeAreListedOnce(t *testing.T) {
 	})
 }
 
-// TestWhatIsSeenOfAnAttempt compares what root and the client see of each class of error.
+// TestWhatIsSeenOfAnAttempt compares the views of root and of the client for each class of error.
 func TestWhatIsSeenOfAnAttempt(t *testing.T) {
 	unreachable := []string{bus.ErrorRefused, bus.ErrorUnreachable, bus.ErrorReset, bus.ErrorTimeout, bus.ErrorConnectTimeout}
 	others := []string{bus.ErrorDNS, bus.ErrorDenied, bus.ErrorTLS, bus.ErrorProtocol, bus.ErrorSecrets}

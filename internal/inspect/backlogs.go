@@ -42,7 +42,7 @@ type Backlog struct {
 // deliveries have failed, or it is held to its pace. The times may be zero, or in the past.
 type Holds struct{ Paused, Throttled, Paced time.Time }
 
-// JobCounts is how many jobs of a queue are in which state.
+// JobCounts is how many jobs of a queue are in each state.
 type JobCounts struct{ Instant, Scheduled int64 }
 
 // snapshotSearches is how many of the oldest batches [Inspector.FindOldest] looks at.

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// State is where a batch is on its way.
+// State is the state of a queued batch.
 type State string
 
 // The states of a batch.
@@ -30,11 +30,11 @@ const (
 type Batch struct {
 	ID        bus.BatchID
 	CreatedAt time.Time
-	// Attempts counts the deliveries that were begun; Events are those still to be acknowledged.
+	// Attempts counts the deliveries begun; Events counts the events still to be acknowledged.
 	Attempts, Events int
 	State            State
-	// NextAt is when the next delivery may begin, as far as that is known: zero while the batch is in
-	// flight, waits for others to be delivered before it, or is paused without an end.
+	// NextAt is when the next delivery may begin, as far as known: zero while the batch is in flight,
+	// waits for others to be delivered before it, or is paused without an end.
 	NextAt time.Time
 	// Lane is the lane of its subscriber that it is in, from 0 on. There may be fewer by now.
 	Lane int
@@ -179,7 +179,7 @@ func (in *Inspector) Batch(
 	return found[0], wire.ShowFirst(events.Val()), nil
 }
 
-// Removed is what became of a batch that was removed.
+// Removed is the result of removing a batch.
 type Removed struct {
 	// Events is how many events it had.
 	Events int
@@ -191,7 +191,7 @@ type Removed struct {
 }
 
 // Remove removes a queued batch of a subscriber. Its events become a dead letter if the subscriber
-// keeps those, else they are lost. It fails with [ErrUnknownBatch], [ErrInFlight] or
+// keeps dead letters, else they are lost. It fails with [ErrUnknownBatch], [ErrInFlight] or
 // [bus.ErrUnavailable].
 func (in *Inspector) Remove(ctx context.Context, token bus.Token, id bus.BatchID, now time.Time) (Removed, error) {
 	change := in.redis.Change(ctx, scriptBatchRemove, string(token), string(id), now.UnixMilli(), bus.NewBatchSeed())

@@ -92,7 +92,7 @@ func (b *Bus) TopicDetail(ctx context.Context, topic bus.TopicName) (d TopicDeta
 	return d, damaged, err
 }
 
-// perCall is how many items of a merged list a function is called with, at most.
+// perCall is the maximum number of items in one call of a function with a merged list.
 const perCall = 100
 
 // merge calls a function with the items of a page, some at a time. The items come from the lists of

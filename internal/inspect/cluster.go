@@ -26,7 +26,7 @@ const (
 	// Held: it refuses scripts, because an operator holds it, or because it has come back without its
 	// keys.
 	Held PartitionState = "held"
-	// Moving: its slot is on its way to another node, key by key. It may be held besides.
+	// Moving: its slot is on its way to another node, key by key. It may also be held.
 	Moving PartitionState = "moving"
 	// Mismatched: the name that it reports is not the one of its place.
 	Mismatched PartitionState = "mismatched"
@@ -34,7 +34,7 @@ const (
 	Away PartitionState = "away"
 )
 
-// ClusterStatus is how a bus is.
+// ClusterStatus is the state of a bus on a cluster.
 type ClusterStatus struct {
 	Partitions []ClusterPartition
 	// Nodes are the masters of the cluster. Those without partitions come last.
@@ -73,7 +73,7 @@ func (s ClusterStatus) Silent() (addresses []string) {
 	return addresses
 }
 
-// AreOpen is whether all partitions are open.
+// AreOpen reports whether all partitions are open.
 func (s ClusterStatus) AreOpen() bool {
 	for _, p := range s.Partitions {
 		if p.State != Open {
@@ -122,7 +122,7 @@ func readPartition(ctx context.Context, p *rdb.Partition) ClusterPartition {
 	return read
 }
 
-// isAsk is whether a node has answered that a slot is on its way to another one.
+// isAsk reports whether a node has answered that a slot is on its way to another one.
 func isAsk(err error) bool {
 	return rdb.HasCode(err, "ASK") || rdb.HasCode(err, "TRYAGAIN")
 }

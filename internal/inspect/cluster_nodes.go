@@ -19,7 +19,7 @@ type ClusterNode struct {
 	Partitions []rdb.Number
 	// Reason is why nothing more is known of it; empty if it answers.
 	Reason string
-	// Replicas is how many are connected and up to date.
+	// Replicas is how many replicas are connected and up to date.
 	Replicas int
 	// MemoryUsed and MemoryMax are in bytes; the latter is 0 if there is no limit.
 	MemoryUsed, MemoryMax int64
@@ -28,7 +28,7 @@ type ClusterNode struct {
 
 	// id is empty if it has not said which nodes it knows.
 	id string
-	// isReplica is whether it calls itself one: others may learn of that later.
+	// isReplica is whether the node calls itself one: others may learn of that later.
 	isReplica bool
 	// migrating and importing are slots on their way, with the ID of the other node.
 	migrating, importing map[int]string
@@ -214,8 +214,8 @@ func atoi(text string) int {
 	return -1
 }
 
-// addressOf is where a node is, given as host:port@port, perhaps with ,hostname behind it; empty if
-// that is not known.
+// addressOf returns a node's address, given as host:port@port, perhaps with ,hostname behind it;
+// empty if unknown.
 func addressOf(text string) string {
 	text, names, _ := strings.Cut(text, ",")
 	text, _, _ = strings.Cut(text, "@")

@@ -26,7 +26,8 @@ type Warning struct {
 	Text string
 }
 
-// Warnings are those about nodes that answer, which must have so many replicas confirm a request.
+// Warnings returns warnings about the nodes that answer, given how many replicas must confirm a
+// request.
 func (s ClusterStatus) Warnings(minReplicas int) (all []Warning) {
 	for _, node := range s.Nodes {
 		if node.Reason != "" {

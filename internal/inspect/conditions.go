@@ -35,7 +35,7 @@ func (c *Conditions) Failing(some []bus.Token) (failing []bus.Token) {
 	return failing
 }
 
-// condition is how the deliveries to a subscriber go.
+// condition is the state of the deliveries to a subscriber.
 type condition struct {
 	token  bus.Token
 	client bus.ClientName
@@ -48,7 +48,7 @@ type delivery struct {
 	holds    Holds
 	sent     int64
 	refusals string
-	// isNone is whether what should be its hash is none.
+	// isNone is whether the key of this state is not a hash.
 	isNone bool
 }
 

@@ -62,8 +62,8 @@ func (in *Inspector) EachCounter(ctx context.Context, packed []string, each func
 	return nil
 }
 
-// SwapMonitored notes which counts a metric service has got, for all workers, and returns those
-// noted before; none the first time.
+// SwapMonitored records the counts that a metric service has got, for all workers, and returns the
+// previously recorded ones; none the first time.
 func (in *Inspector) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
 	values := make([]any, 0, 2*len(counts))
 	for c, n := range counts {

@@ -16,7 +16,7 @@ type Detail struct {
 	bus.Subscriber
 	Options     store.OptionsRecord
 	DeadLetters DeadLetters
-	// Holds has the times to come only; the others are zero.
+	// Holds has only times in the future; the others are zero.
 	Holds Holds
 	// NextDeliveryAt is when the next delivery can begin at the earliest, in the past if it can
 	// now; zero if nothing is queued.
@@ -25,7 +25,7 @@ type Detail struct {
 	Gap *Gap
 	// Blocked is how many lanes a failed batch holds up; zero unless the order is strict.
 	Blocked int
-	// Replays is how many there are; some of them may have expired.
+	// Replays is the number of replays; some of them may have expired.
 	Replays int64
 }
 
@@ -38,7 +38,7 @@ type Gap struct {
 	Reason bus.LossReason
 }
 
-// DeadLetters is how much there is of a subscriber's dead letters.
+// DeadLetters is the amount of a subscriber's dead letters.
 type DeadLetters struct {
 	// Bytes is the size of the packed events.
 	Letters, Events, Bytes int64

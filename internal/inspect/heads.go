@@ -14,7 +14,7 @@ import (
 type Head struct {
 	Token     bus.Token
 	CreatedAt time.Time
-	// Attempts counts the deliveries that were begun; Events are those still to be acknowledged.
+	// Attempts counts the deliveries begun; Events counts the events still to be acknowledged.
 	Attempts, Events int
 }
 

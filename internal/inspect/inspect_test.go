@@ -167,8 +167,8 @@ func TestBatchesBehindThoseOfOthers(t *testing.T) {
 	assert.Equal(f.T, []string{"0: 1 2 delivering -", "10: 0 1 current 510"}, lines(f.batches(alice, 30)))
 }
 
-// TestAPageOfBatchesIsFull has batches that stand in a queue and have another token, as while that
-// is rotated.
+// TestAPageOfBatchesIsFull lists batches that stand in a queue and have another token, as during a
+// rotation.
 func TestAPageOfBatchesIsFull(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.AddSubscriber(alice, time.Second, 1, "widgets")

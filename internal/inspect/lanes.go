@@ -14,12 +14,12 @@ import (
 // LaneOptions are the lanes of a subscriber as its options have them.
 type LaneOptions struct {
 	lanes laneCounts
-	// IsStrict is whether a batch that has failed holds up those behind it.
+	// IsStrict is whether a failed batch holds up the batches behind it.
 	IsStrict bool
 }
 
 // laneCounts are how many lanes a subscriber has now, and in how many its batches may be: in more
-// while some are left of when it had more.
+// while batches of its earlier, more numerous lanes remain.
 type laneCounts struct{ now, all int }
 
 // laneFields are the fields of a subscriber's options that [readLaneCounts] reads.
@@ -65,8 +65,8 @@ func (in *Inspector) LaneOptions(ctx context.Context, tokens []bus.Token) (map[b
 	return found, err
 }
 
-// CountBlocked counts the lanes that a failed batch holds up, of those subscribers whose order is
-// strict. It fails with [bus.ErrUnavailable].
+// CountBlocked counts the lanes that a failed batch holds up, for subscribers with strict order. It
+// fails with [bus.ErrUnavailable].
 func (in *Inspector) CountBlocked(ctx context.Context, options map[bus.Token]LaneOptions) (map[bus.Token]int, error) {
 	var strict []bus.Token
 	for token, o := range options {
@@ -115,7 +115,7 @@ func (in *Inspector) lane(token bus.Token, lane int) string {
 	return in.keys.Lane(bus.JobBatch, store.LaneName(token, lane))
 }
 
-// askHeads asks for the heads of so many lanes of a subscriber.
+// askHeads asks for the heads of a subscriber's lanes.
 func (in *Inspector) askHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, lanes int) (heads []rdb.Reply[[]string]) {
 	for lane := range lanes {
 		heads = append(heads, pipe.ZRange(ctx, in.lane(token, lane), 0, 0))

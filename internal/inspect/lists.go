@@ -24,8 +24,8 @@ const (
 )
 
 // EachTopics calls a function with the topics of a page whose home this is, ordered by name, some
-// at a time. Those with a key that is not of its type, because something else has written to it,
-// are left out. Damaged are these keys. What changes meanwhile may be seen or not.
+// at a time. It leaves out topics with a key that is not of its type, because another program has
+// written to it, and returns these keys as damaged. Concurrent changes may be seen or not.
 func (in *Inspector) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	err = rdb.EachByName(ctx, in.redis, in.keys.Topics(), p, topicsPerTrip, in.redis.OwnName, func(some []rdb.NamedMember) (int, error) {
 		topics, unreadable, err := in.topics(ctx, some)
@@ -71,14 +71,14 @@ func (in *Inspector) topics(ctx context.Context, some []rdb.NamedMember) (topics
 }
 
 // EachSubscribers calls a function with the subscribers of a page, ordered by the public names of
-// their clients, some at a time. Several of one name are always on one page. Those with a key that
-// is not of its type, because something else has written to it, are left out. Damaged are these
-// keys; they show clients by name, never a token.
+// their clients, some at a time. Several of one name are always on one page. It leaves out
+// subscribers with a key that is not of its type, because another program has written to it, and
+// returns these keys as damaged; they show clients by name, never a token.
 func (in *Inspector) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
 	return in.eachSubscriber(ctx, in.keys.Subscribers(), p, each)
 }
 
-// eachSubscriber is [Inspector.EachSubscribers] for those in a set of tokens.
+// eachSubscriber is [Inspector.EachSubscribers] for a set of tokens.
 func (in *Inspector) eachSubscriber(
 	ctx context.Context, set string, p Page, each func([]bus.Subscriber) error,
 ) (damaged []string, err error) {

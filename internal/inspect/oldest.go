@@ -9,8 +9,6 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// The limits of a search for the oldest batches: in one round trip, and in all.
-
 // oldestSearch finds when subscribers' oldest events were received: when their oldest batches were
 // opened. It walks the index of all batches, oldest first, as far as it must. So that a long
 // backlog of one subscriber does not make the list of all of them slow, it gives up after max
@@ -21,15 +19,15 @@ type oldestSearch struct {
 	// next is the place in the index that comes next.
 	next int64
 	done bool
-	// found is when the oldest batch of each token was opened that has been come upon. It is zero of
-	// tokens that are missing, which are so many.
+	// found is when the oldest batch found so far of each token was opened. It is zero for missing
+	// tokens; missing is their number.
 	found   map[bus.Token]time.Time
 	missing int
 	// known are batches that were met, also in other searches.
 	known Batches
 }
 
-// Batches are whose batches are, and when they were opened.
+// Batches maps batches to their subscribers and to when they were opened.
 type Batches map[string]batch
 
 type batch struct {

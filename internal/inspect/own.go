@@ -44,8 +44,8 @@ func (s standing) ids() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// ownReplies say how much a subscriber has queued, and what of it stands in the first lane: for
-// nearly all subscribers that is all.
+// ownReplies are how much a subscriber has queued, and the part of it in the first lane: for nearly
+// all subscribers that is all.
 type ownReplies struct {
 	batches, events rdb.Reply[string]
 	standing        standing

@@ -67,7 +67,7 @@ type subscriberQueue struct {
 	strict       bool
 }
 
-// queueReplies are what Redis has of a subscriber's queue, and the workers that may be delivering.
+// queueReplies are the replies about a subscriber's queue, and the workers that may be delivering.
 type queueReplies struct {
 	times, options rdb.Reply[[]any]
 	maxInFlight    rdb.Reply[string]
@@ -117,7 +117,7 @@ func (q subscriberQueue) othersFirst(lane int, turn rdb.Reply[int64]) bool {
 	return turn.Err() == nil && turn.Val() >= maxInFlight
 }
 
-// batchReplies are what Redis has of a batch: its list, and where its job is.
+// batchReplies are the replies about a batch: its list, and the place of its job.
 type batchReplies struct {
 	header    rdb.Reply[[]string]
 	length    rdb.Reply[int64]

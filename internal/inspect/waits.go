@@ -14,7 +14,7 @@ import (
 
 // waiting describes why the batches of a subscriber wait.
 type waiting struct {
-	// batches is how many there are, inLanes how many of them stand in a lane.
+	// batches is the number of batches, inLanes how many of them stand in a lane.
 	batches, inLanes int64
 	// comeUp are the batches that come up by themselves.
 	comeUp []candidate
@@ -26,7 +26,7 @@ type waiting struct {
 // is to be retried, which may stand in its lane too.
 type candidate struct{ job, lane string }
 
-// failedSearched is how many of the batches that wait for a retry are looked at.
+// failedSearched is how many of the batches that wait for a retry a search reads.
 const failedSearched = 100
 
 // laneReplies are the batches that stand in the lanes of a subscriber, take in events there or have
@@ -156,7 +156,8 @@ func (w *waiting) add(c candidate) {
 	}
 }
 
-// earliest is when the first of the waiting jobs comes up: now, if one is instant or in flight.
+// earliest returns when the first of the waiting jobs comes up: now, if one is instant or in
+// flight.
 func (w *waiting) earliest(due []rdb.Reply[float64], turns []rdb.Reply[int64], now time.Time) time.Time {
 	at, known := bus.Forever, w.inLanes
 	for i := range w.comeUp {

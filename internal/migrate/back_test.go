@@ -76,7 +76,7 @@ func TestMigrateBackAndForth(t *testing.T) {
 	})
 }
 
-// TestMigrateBackRefusesWhatTheOriginalCannotRead has events that end its worker.
+// TestMigrateBackRefusesWhatTheOriginalCannotRead uses events that would crash its worker.
 func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
 	event := func(url, data string) string {
 		return fmt.Sprintf(`{"type":"update","url":"https://x.example/%s","data":%s}`, url, data)

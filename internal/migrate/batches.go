@@ -119,8 +119,8 @@ func (r *run) moveSome(ctx context.Context, ids []string, events map[string]int)
 	})
 }
 
-// readable returns the batches with only readable events, and reports the others. It returns keys
-// that are no lists too: the script refuses those.
+// readable returns the batches with only readable events, and reports the others. It also returns
+// keys that are not lists: the script refuses those.
 func (r *run) readable(ctx context.Context, ids []string) ([]string, error) {
 	pages := make([]rdb.Reply[[]string], len(ids))
 	err := r.redis.Reads(ctx, "events", func(pipe rdb.Commands) {
@@ -146,7 +146,7 @@ func (r *run) readable(ctx context.Context, ids []string) ([]string, error) {
 	return readable, nil
 }
 
-// packedEvent is how every packed event begins: an array of two, "e".
+// packedEvent is the beginning of every packed event: an array of two, "e".
 const packedEvent = "\x92\xa1e"
 
 // firstUnreadable says which event of a batch cannot be read by the other side, and why; "" if all

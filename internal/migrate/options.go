@@ -37,8 +37,7 @@ func (r *run) requireNoOptions(ctx context.Context) error {
 		"have them removed first", strings.Join(slices.Compact(tokens), ", "))
 }
 
-// withOptions are the tokens of some keys that have more than a plan. A key that is of another type
-// counts.
+// withOptions returns the tokens of keys with fields other than plan. A key of another type counts.
 func (r *run) withOptions(ctx context.Context, keys []string) (tokens []string, err error) {
 	fields := make([]rdb.Reply[[]string], len(keys))
 	err = r.redis.Reads(ctx, "list options", func(pipe rdb.Commands) {

@@ -61,7 +61,7 @@ func (o original) enqueue(bid string, deadline int64) {
 		return 1`, nil, storetest.Job(bid), deadline)
 }
 
-// take is how the original's worker takes a job, and closes its batch, if it finds it. It returns
+// take takes a job as the original's worker does, and closes its batch, if it finds it. It returns
 // nothing when there is no job.
 func (o original) take(worker string, lastSeen time.Time) (bid string) {
 	ctx := o.T.Context()
@@ -75,7 +75,7 @@ func (o original) take(worker string, lastSeen time.Time) (bid string) {
 	return bid
 }
 
-// finish is how it goes on after a delivery, or when it does not find the batch.
+// finish does what the original's worker does after a delivery, or when it does not find the batch.
 func (o original) finish(worker, bid string) {
 	o.Redis.Eval(o.T.Context(), `
 		local key = 'batches:' .. ARGV[1]

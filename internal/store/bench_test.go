@@ -124,7 +124,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// scriptTime is what Redis has spent in scripts.
+// scriptTime returns the time that Redis has spent in scripts.
 func scriptTime(b *testing.B, f *fixture) time.Duration {
 	var calls, microseconds int64
 	_, err := fmt.Sscanf(infoAfter(b, f, "commandstats", "cmdstat_evalsha:"), "calls=%d,usec=%d", &calls, &microseconds)

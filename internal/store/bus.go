@@ -48,12 +48,12 @@ func (s *Bus) Partitions() rdb.Partitions { return s.partitions }
 // First returns the store of the first partition, which keeps the data that exists once.
 func (s *Bus) First() *Store { return s.all[0] }
 
-// Home is where the events of a topic are published.
+// Home returns the store where the events of a topic are published.
 func (s *Bus) Home(topic bus.TopicName) *Store {
 	return s.all[s.partitions.Home(topic).Number()]
 }
 
-// Of is where a subscriber is.
+// Of returns the store of a subscriber.
 func (s *Bus) Of(token bus.Token) *Store { return s.all[s.partitions.Of(token).Number()] }
 
 // Ping returns [bus.ErrUnavailable] unless all partitions are there.
@@ -102,7 +102,7 @@ func (s *Bus) others(but *Store) (others []*Store) {
 	return others
 }
 
-// patience is how long a store is waited for before another one is asked too.
+// patience is how long a call waits for one store before it asks another one too.
 const patience = 200 * time.Millisecond
 
 // askFrom asks stores that all know the same, one after the other from one of them on, and returns

@@ -42,9 +42,9 @@ const DefaultPartitions = 12
 // begun, before their number, says that partitions are being made.
 const begun = "creating "
 
-// CreateBus makes a bus of so many partitions, from 1 to [rdb.MaxPartitions], which never changes.
-// It fails with [ErrBusExists], also if only partitions are there and not their number, or with
-// [bus.ErrUnavailable], and can be repeated after that, with the same number.
+// CreateBus creates a bus of count partitions, from 1 to [rdb.MaxPartitions]; the number never
+// changes. It fails with [ErrBusExists], also if there are partitions but no record of their
+// number, or with [bus.ErrUnavailable]. After that it can be repeated with the same number.
 func CreateBus(ctx context.Context, redis *rdb.Client, namespace string, count int) error {
 	key := layout.Keys{Namespace: namespace}.Partitions()
 	at, mark := redis.At(key), begun+strconv.Itoa(count)
@@ -144,10 +144,11 @@ func requireWhole(ctx context.Context, p *rdb.Partition) error {
 	return nil
 }
 
-// movedField is what `rtm move` of an earlier version has noted of itself among the plans.
+// movedField is the field of the key plans in which `rtm move` of an earlier version recorded its
+// state.
 const movedField = "?!"
 
-// lookTimeout is how long partitions are waited for that are asked whether they are copied.
+// lookTimeout is how long partitions may take to answer whether they are being copied.
 const lookTimeout = time.Second
 
 // requireSomeWhole fails with [ErrCopying] or [ErrMoved] if one of the partitions says so, and with
@@ -240,7 +241,7 @@ func awaitedCount(ctx context.Context, at *rdb.Partition, finder *rdb.Client, na
 	return count, rdb.Wrap("write the number of partitions", at.SetNX(ctx, key, count, 0).Err())
 }
 
-// PartitionCount is how many partitions a bus has. It fails with [ErrNoBus] or
+// PartitionCount returns the number of partitions of a bus. It fails with [ErrNoBus] or
 // [bus.ErrUnavailable].
 func PartitionCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
 	return readCount(ctx, redis.At(layout.Keys{Namespace: namespace}.Partitions()), namespace)
@@ -268,7 +269,7 @@ func readCount(ctx context.Context, at *rdb.Partition, namespace string) (int, e
 const (
 	// findTimeout is how long [FindPartitionCount] waits for a node.
 	findTimeout = 2 * time.Second
-	// createTimeout is how long [CreateBus] waits for partitions that must not be there.
+	// createTimeout is how long [CreateBus] waits for answers of partitions, which must not exist.
 	createTimeout = 10 * time.Second
 )
 
@@ -284,7 +285,7 @@ func FindPartitionCount(ctx context.Context, redis *rdb.Client, namespace string
 	return count, err
 }
 
-// canBeFound is whether partitions may say how many there are, after a failure to read that.
+// canBeFound reports whether the partitions may provide their number after a failure to read it.
 func canBeFound(failure error) bool {
 	return errors.Is(failure, bus.ErrUnavailable) || errors.Is(failure, ErrNoBus) && !errors.Is(failure, errUnfinished)
 }
@@ -329,8 +330,8 @@ func findCounts(ctx context.Context, timeout time.Duration, redis *rdb.Client, n
 	return counts, err
 }
 
-// someOf returns partitions of a bus that has so many, if there is one: all of the usual number, or
-// else three, which are on different nodes.
+// someOf returns candidate partitions of a bus with count of them: all if that is the usual number,
+// or else three, which are on different nodes.
 func someOf(redis *rdb.Client, namespace string, count int) rdb.Partitions {
 	if count == 0 {
 		return nil

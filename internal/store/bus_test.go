@@ -22,7 +22,7 @@ func eachBus(t *testing.T, test func(t *testing.T, p *storetest.Partitions)) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) { test(t, storetest.NewPartitions(t, server.Open(t))) })
 }
 
-// relayAll runs the relays of all partitions until all is where it belongs.
+// relayAll runs the relays of all partitions until every outbox is empty.
 func relayAll(p *storetest.Partitions) {
 	p.T.Helper()
 	for range 3 { // one that finds an outbox empty ends its job

@@ -85,9 +85,9 @@ func (s *Bus) deleteTokenElsewhere(ctx context.Context, token bus.Token) error {
 	return eachStore(s.others(s.Of(token)), func(st *Store) error { return st.DeleteToken(ctx, token) })
 }
 
-// RotateToken begins to change a client's token for another one, which it makes: see
-// [Store.RotateToken]. The new one is of the same partition, so that all that is queued for
-// the client stays where it is.
+// RotateToken begins to change a client's token for a new one, which it draws: see
+// [Store.RotateToken]. The new one belongs to the same partition, so the client's queue stays where
+// it is.
 func (s *Bus) RotateToken(ctx context.Context, old bus.Token) (token bus.Token, name bus.ClientName, err error) {
 	st := s.Of(old)
 	if name, err = st.ClientName(ctx, old); err != nil {
@@ -100,7 +100,7 @@ func (s *Bus) RotateToken(ctx context.Context, old bus.Token) (token bus.Token, 
 	return token, name, s.spread(ctx, token, name)
 }
 
-// TokenIn makes tokens until one is of the partition of a store.
+// TokenIn draws tokens until one belongs to the partition of a store.
 func (s *Bus) TokenIn(st *Store, draw func() (bus.Token, error)) (token bus.Token, err error) {
 	for token, err = draw(); err == nil && s.Of(token) != st; {
 		token, err = draw()

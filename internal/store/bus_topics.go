@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// relayTimeout is how long a topic is kept from being deleted because its events are on their way
-	// to other partitions; relays that have failed are tried again within a second.
+	// relayTimeout is how long events in outboxes may delay the deletion of their topic; failed relays
+	// are retried within a second.
 	relayTimeout  = 2 * time.Second
 	relayInterval = 10 * time.Millisecond
-	// maxDeletions is how often a topic is deleted to which others subscribe meanwhile.
+	// maxDeletions is how often a deletion is tried if others subscribe to the topic meanwhile.
 	maxDeletions = 6
 )
 
@@ -36,7 +36,7 @@ func (s *Bus) DeleteTopic(ctx context.Context, topic bus.TopicName, by bus.Token
 			return err
 		}
 		failure := s.deleteElsewhere(ctx, from, d)
-		// The client that asked may be gone, and others would have to wait.
+		// The caller may be gone, and other deletions would have to wait.
 		removed, err := from.EndDeletion(context.WithoutCancel(ctx), d, failure == nil)
 		if err = cmp.Or(failure, err); err != nil || removed {
 			return err

@@ -38,8 +38,8 @@ func commands(t *testing.T, f *fixture, step func()) int {
 	return total
 }
 
-// TestCommandsOfTheHotPath counts what publishes and deliveries cost, and holds the headers of the
-// scripts to that.
+// TestCommandsOfTheHotPath counts the commands of publishes and deliveries, and compares them with
+// the scripts' headers.
 func TestCommandsOfTheHotPath(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rdbtest.Real(t))

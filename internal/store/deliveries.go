@@ -25,8 +25,8 @@ type Delivery struct {
 	// Health is the subscriber's, before this attempt.
 	Health    int
 	CreatedAt time.Time
-	// DueAt is when the batch came due; zero where that is not known: after the first attempt, and
-	// when it was full before.
+	// DueAt is when the batch came due; zero if unknown: after the first attempt, and if it was full
+	// before.
 	DueAt time.Time
 	// Attempts counts this one.
 	Attempts int
@@ -64,12 +64,12 @@ func (d *Delivery) LogAttrs() []slog.Attr {
 	}
 }
 
-// DeliveryResult says what became of a delivery: the [queue.Result].Detail of its task.
+// DeliveryResult is the result of a delivery: the [queue.Result].Detail of its task.
 type DeliveryResult struct {
 	// Failure is the cause of a failed delivery; zero if it succeeded, or failed for another reason.
 	Failure bus.Failure
-	// ThrottledUntil, if set, is until when no batch of the subscriber is delivered, unless one that
-	// is in flight succeeds.
+	// ThrottledUntil, if set, is when deliveries to the subscriber resume, unless one in flight
+	// succeeds before.
 	ThrottledUntil time.Time
 	// Health is added to the subscriber's health points.
 	Health int
@@ -82,7 +82,7 @@ type DeliveryResult struct {
 	// Attempt, unless empty, is recorded: see [wire.PackAttempt]. The last AttemptsKept are kept.
 	Attempt      []byte
 	AttemptsKept int
-	// Slice, if given, is what becomes of the batch of a subscriber with options.
+	// Slice, if given, is the result for the batch of a subscriber with options.
 	Slice *SliceResult
 }
 
@@ -103,7 +103,7 @@ type batches struct {
 	store   *Store
 	options BatchOptions
 
-	// migrating is whether the Ruby original may run too, as it was when it was last looked up (ms).
+	// migrating is whether the Ruby original may run too, as of the last look-up (ms).
 	migrating  atomic.Bool
 	lookedUpAt atomic.Int64
 }
@@ -131,7 +131,7 @@ func (b *batches) Settings(ctx context.Context) []any {
 	return []any{b.options.MaxInFlight, b.options.Traceparents, b.isMigrating(ctx)}
 }
 
-// migratingInterval is how long it may take until a migration that begins is noticed.
+// migratingInterval is how long it may take to notice that a migration begins.
 const migratingInterval = 5 * time.Second
 
 // isMigrating reports whether a migration from or to the Ruby original is announced. It asks Redis
@@ -180,7 +180,7 @@ func (b *batches) Result(p queue.Payload, detail any) []any {
 	}, r.sliceArgs()...)
 }
 
-// failures are the scripts' words for what failed.
+// failures are the scripts' words for each failure.
 var failures = map[bus.Failure]string{bus.EndpointFailure: "endpoint", bus.BatchFailure: "batch"}
 
 // Discarded is part of [queue.Kind].
@@ -196,11 +196,11 @@ func (b *batches) Discarded(values []any) any {
 // creation time (ms) and the number of attempts before this one.
 const BatchHeader = 3
 
-// batchReply is what BATCH.take in lua/lib/deliveries.lua returns before the beginning of the
+// batchReply is the reply of BATCH.take in lua/lib/deliveries.lua, before the beginning of the
 // batch's list.
 type batchReply struct {
 	Client any // its name, or nil
-	// Refusals are those since the last success, RefusedSince since when (ms).
+	// Refusals counts refusals since the last success; RefusedSince is when they began (ms).
 	Standing, Refusals, RefusedSince           any
 	Traceparents                               any // or nil
 	Adopted                                    any // 1 if the Ruby original had something of the batch
@@ -255,8 +255,8 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	return d, nil
 }
 
-// PayloadAhead is part of [queue.AheadKind]: it reads what BATCH.take_ahead in
-// lua/lib/deliveries.lua returns of a batch, which was full.
+// PayloadAhead is part of [queue.AheadKind]: it reads the values that BATCH.take_ahead in
+// lua/lib/deliveries.lua returns for a batch, which was full.
 func (b *batches) PayloadAhead(job bus.Job, first queue.Payload, values []any) (queue.Payload, error) {
 	if len(values) < 1+BatchHeader {
 		return nil, fmt.Errorf("take batch ahead: %d values", len(values))

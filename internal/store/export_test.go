@@ -36,10 +36,10 @@ func (c ReplayCopier) Copy(ctx context.Context) (progress, error) { return c.cop
 // Lanes are the subscriber's, as they were read.
 func (c ReplayCopier) Lanes() Lanes { return c.lanes }
 
-// Done is how many events the run has copied.
+// Done returns how many events the run has copied.
 func (c ReplayCopier) Done() map[bus.Token]int { return c.done.Events }
 
-// CutSizes is how many events are in each batch that a slice is cut into.
+// CutSizes returns the number of events in each batch that a slice is cut into.
 func CutSizes(entries []HistoryEntry, lanes Lanes, maxEvents int) (sizes []int) {
 	for _, b := range cut(entries, lanes, maxEvents) {
 		sizes = append(sizes, len(b.events))

@@ -50,7 +50,7 @@ func (f *fixture) dueAt(ms int) *storetest.Task {
 	return f.Take("w1", ms)
 }
 
-// requireNoFailures fails the test unless nothing is left of what failed.
+// requireNoFailures fails the test unless all records of failures are gone.
 func (f *fixture) requireNoFailures() {
 	f.T.Helper()
 	ctx := f.T.Context()
@@ -164,9 +164,9 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 	})
 }
 
-// TestRefusedBatchesAreRetriedNowAndThen has events go through beside refused batches: one of these
-// is retried each second, or more often if there are many, and when one succeeds the others follow
-// at once.
+// TestRefusedBatchesAreRetriedNowAndThen delivers events beside refused batches: one of these is
+// retried each second, or more often if there are many, and when one succeeds the others follow at
+// once.
 func TestRefusedBatchesAreRetriedNowAndThen(t *testing.T) {
 	t.Parallel()
 	t.Run("few", func(t *testing.T) { retriedNowAndThen(t, 20, 1000) })

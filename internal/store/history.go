@@ -36,9 +36,9 @@ var historyRefusals = map[string]error{
 // HistoryField is the field of [layout.Keys.Plans] that is there while a topic keeps a history.
 func HistoryField(name bus.TopicName) string { return "/" + string(name) }
 
-// History keeps what topics have received, for readers to come: the history of a topic, within
-// limits that its publisher sets. Off by default. A publish appends to it, in the same step that
-// queues its events: lua/lib/histories.lua. It is safe for concurrent use.
+// History keeps events of topics for later readers, within limits that each topic's publisher sets.
+// It is off by default. A publish appends to it, in the same step that queues its events:
+// lua/lib/histories.lua. It is safe for concurrent use.
 //
 // An event has a position in its topic: 1 for the first that the topic ever received. Positions in
 // a history have no gaps.
@@ -63,7 +63,7 @@ type HistoryLimits struct {
 	Bytes int64
 }
 
-// What limits may be. Ages are in ms.
+// The bounds of limits. Ages are in ms.
 const (
 	maxEvents        = 10_000_000
 	minAge, maxAge   = 1000, 30 * 24 * 3600 * 1000

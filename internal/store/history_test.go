@@ -235,7 +235,7 @@ func TestLimitsAreChecked(t *testing.T) {
 	}
 }
 
-// TestATopicTakesItsHistoryAlong deletes topics, in each way that there is, and makes one anew.
+// TestATopicTakesItsHistoryAlong deletes topics, in every possible way, and creates one again.
 func TestATopicTakesItsHistoryAlong(t *testing.T) {
 	eachHistoryBench(t, func(t *testing.T, b *historyBench) {
 		ctx := t.Context()

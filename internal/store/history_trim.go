@@ -19,7 +19,7 @@ const (
 // DroppedHistory is how many events were removed from the histories of topics.
 type DroppedHistory map[bus.TopicName]int
 
-// Events is how many they are together.
+// Events returns their total.
 func (d DroppedHistory) Events() (total int) {
 	for _, events := range d {
 		total += events

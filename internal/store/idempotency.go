@@ -7,12 +7,11 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// IdempotencySlices is how many slices a client's keys stand in at most: SLICES in
+// IdempotencySlices is the maximum number of slices of a client's keys: SLICES in
 // lua/lib/idempotency.lua.
 const IdempotencySlices = 8
 
-// clientsPerDrop is how many clients one call looks at, so that it does not keep Redis from serving
-// others.
+// clientsPerDrop is how many clients one call looks at, so that it does not block Redis for long.
 const clientsPerDrop = 100
 
 // DropIdempotencyKeys drops the oldest slice of idempotency keys of each of some clients, and

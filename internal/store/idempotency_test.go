@@ -35,7 +35,7 @@ func (f *fixture) store(p store.Publication) bool {
 	return receipt.Stored
 }
 
-// keysOf is how many idempotency keys a client has, and in how many slices.
+// keysOf returns how many idempotency keys a client has, and in how many slices.
 func (f *fixture) keysOf(name bus.ClientName) (keys, slices int) {
 	f.T.Helper()
 	for _, key := range f.Redis.Keys(f.T.Context(), "idempotency:"+string(name)+"/*").Val() {
@@ -205,7 +205,7 @@ func (f *fixture) keyedMany(by bus.Token, first, n int) []store.Publication {
 	return all
 }
 
-// TestAnIdempotencyKeyCostsFewCommands counts what Redis runs for a publish with a key, and without
+// TestAnIdempotencyKeyCostsFewCommands counts the commands of a publish with a key, and without
 // one.
 func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
 	server := rdbtest.Real(t)

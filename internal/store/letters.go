@@ -83,7 +83,7 @@ func (l *Letters) Show(ctx context.Context, token bus.Token, id bus.BatchID, fro
 	return found, wire.ShowFirst(events.Val()), nil
 }
 
-// letterReplies are what Redis has of a letter.
+// letterReplies are the replies about a letter.
 type letterReplies struct {
 	cause  rdb.Reply[map[string]string]
 	header rdb.Reply[[]string]

@@ -46,7 +46,7 @@ func (f LetterFilter) scores() rdb.ScoreRange {
 
 // LetterPage says which part of a list is wanted.
 type LetterPage struct {
-	// After is what [Letters.List] returned with the part before; empty for the first.
+	// After is the value that [Letters.List] returned with the previous page; empty for the first.
 	After string
 	// Limit is how many letters are wanted at most, at least 1.
 	Limit int

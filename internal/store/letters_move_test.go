@@ -179,8 +179,8 @@ func TestDamagedLetters(t *testing.T) {
 	})
 }
 
-// TestARedeliveryThatIsCutOff has requests end at any moment, as when web is killed: each letter is
-// a letter or a batch, and is delivered once.
+// TestARedeliveryThatIsCutOff ends requests at any moment, as when web is killed: each letter is a
+// letter or a batch, and is delivered once.
 func TestARedeliveryThatIsCutOff(t *testing.T) {
 	eachLetterBench(t, func(t *testing.T, b *letterBench) {
 		const letters = 50

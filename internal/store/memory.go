@@ -113,7 +113,8 @@ func (s *Store) QueueSizes(ctx context.Context, of ...bus.Token) (map[bus.Token]
 	return sizes, nil
 }
 
-// readGauge asks for a gauge of all subscribers, or of some. It returns what reads the reply.
+// readGauge asks for a gauge of all subscribers, or of some. It returns a function that reads the
+// reply.
 func readGauge(ctx context.Context, pipe rdb.Commands, gauge string, of []bus.Token) (read func() map[string]string) {
 	if len(of) == 0 {
 		return pipe.HGetAll(ctx, gauge).Val

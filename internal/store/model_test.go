@@ -14,8 +14,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// seedsOf returns the seeds of random steps for a test that does without rapid, by the environment
-// that rapid reads: first is RAPID_SEED, or drawn, and count is RAPID_CHECKS, or so many.
+// seedsOf returns the seeds of random steps for a test that does not use rapid, from rapid's
+// environment variables: first is RAPID_SEED, or drawn, and count is RAPID_CHECKS, or otherwise.
 func seedsOf(t *testing.T, otherwise uint64) (first, count uint64) {
 	first, _ = strconv.ParseUint(os.Getenv("RAPID_SEED"), 0, 64)
 	if first == 0 {
@@ -108,7 +108,7 @@ type model struct {
 	// fixtures belong to the workers, with one batch of a subscriber in flight or with two.
 	fixtures    []*fixture
 	maxInFlight int
-	// checkAll is whether the invariants are looked at after every step.
+	// checkAll is whether the invariants are checked after every step.
 	checkAll bool
 	steps    int
 	ahead    int // tasks that were taken ahead
@@ -223,8 +223,7 @@ func (m *model) requireSound(rt *rapid.T) {
 	}
 }
 
-// longestWait is how long (ms) at most something may be put off by its subscription's timeout or a
-// failure.
+// longestWait is how long (ms) at most a subscription's timeout or a failure may delay a delivery.
 const longestWait = 100
 
 // deliverAll delivers everything, and then nothing may be left: not even a batch that waits for its
@@ -255,7 +254,7 @@ func (m *model) deliverDue(rt *rapid.T) {
 	}
 }
 
-// drain is what ends a round, too.
+// drain also ends a round.
 func (m *model) drain(rt *rapid.T) {
 	for _, worker := range modelWorkers {
 		if task := m.held[worker]; task != nil {

@@ -247,7 +247,7 @@ func TestATestEventIsQueued(t *testing.T) {
 	})
 }
 
-// TestATestEventGoesWithTheSubscriber has a subscriber come back before its test event is taken,
+// TestATestEventGoesWithTheSubscriber lets a subscriber come back before its test event is taken,
 // and go while one is in flight.
 func TestATestEventGoesWithTheSubscriber(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

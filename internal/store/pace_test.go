@@ -49,7 +49,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// nextDue is when the next scheduled job is due, in ms after the start.
+// nextDue returns when the next scheduled job is due, in ms after the start.
 func (f *fixture) nextDue() int {
 	f.T.Helper()
 	due, err := f.Redis.ZRangeWithScores(f.T.Context(), "jobs:scheduled:main", 0, 0).Result()

@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// What something else than this program does to a subscriber's data.
+// How another program corrupts a subscriber's data.
 var poisons = []struct {
 	name   string
 	poison func(*testing.T, rdb.Commands)

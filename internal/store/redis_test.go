@@ -32,7 +32,7 @@ func TestScriptsSurviveAFlush(t *testing.T) {
 }
 
 // TestAChangeThatNoReplicaConfirmsFails checks which of the store's steps need the replicas'
-// confirmation, and what their callers see without it.
+// confirmation, and which errors their callers get without it.
 func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)

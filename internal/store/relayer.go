@@ -39,14 +39,14 @@ type side struct {
 	isHome bool
 }
 
-// absence is of a partition that has failed the last relay on one side.
+// absence describes a partition that has failed the last relay on one side.
 type absence struct {
 	backoff time.Duration
 	// until is when the next relay is tried; the others wait, and hold no thread.
 	until time.Time
 }
 
-// NewRelayer makes what relays between partitions, which are in the order of their numbers.
+// NewRelayer returns a relayer between partitions, which are in the order of their numbers.
 func NewRelayer(partitions []*Relays, log *slog.Logger, now func() time.Time) *Relayer {
 	return &Relayer{partitions: partitions, log: log, now: now, absences: map[side]*absence{}}
 }

@@ -84,8 +84,8 @@ func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number
 	return nil
 }
 
-// startsTTL is how long it is noted where subscriptions start. Relays that are older are taken for
-// theirs.
+// startsTTL is how long the starts of subscriptions are kept. Relays older than that are for all
+// subscriptions.
 const startsTTL = 7 * 24 * time.Hour
 
 // NoteStarts records that subscriptions of a client here to topics of a home begin now: their
@@ -273,10 +273,10 @@ func (r *Relays) Outboxes(ctx context.Context, partitions int) ([]Outbox, error)
 	return all, nil
 }
 
-// maxTries is how often a relay is sent whose subscribers change their lanes meanwhile.
+// maxTries is how often a relay is sent if subscribers change their lanes meanwhile.
 const maxTries = 6
 
-// Arrival says what became of events that were relayed.
+// Arrival is the result of relayed events.
 type Arrival struct {
 	// Unreadable is how many events could not be read, and were left out.
 	Unreadable int
@@ -326,7 +326,7 @@ func (r *Relays) Put(ctx context.Context, from rdb.Number, head *Head, now time.
 	return arrival, bus.ErrUnavailable
 }
 
-// read reads what lua/relay_put.lua returns.
+// read reads the reply of lua/relay_put.lua.
 func (a *Arrival) read(change *rdb.Change) {
 	for _, topic := range strings.Fields(change.Text(0)) {
 		a.Unwanted = append(a.Unwanted, bus.TopicName(topic))

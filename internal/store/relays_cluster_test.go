@@ -20,9 +20,9 @@ import (
 )
 
 // TestEachMasterIsKilledInTurn publishes to a topic on a cluster, while one master after the other
-// is killed and comes back, the topic's home last. Publishes, and what relays take and bring, are
-// confirmed by replicas, and a publish that was not answered is sent again under its idempotency
-// key: so each subscriber gets every event, once and in order.
+// is killed and comes back, the topic's home last. Replicas confirm publishes and both sides of
+// relays, and a publish without an answer is sent again under its idempotency key: so each
+// subscriber gets every event, once and in order.
 func TestEachMasterIsKilledInTurn(t *testing.T) {
 	t.Parallel()
 	c := rdbtest.NewCluster(t, storetest.PartitionCount, time.Second)

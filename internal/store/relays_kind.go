@@ -80,7 +80,7 @@ func (relayKind) Settings(context.Context) []any {
 	return []any{string(bus.NewBatchID()), maxRelayed, maxBytes}
 }
 
-// Payload is part of [queue.Kind]: it reads what RELAY.take of lua/lib/kind.lua returns.
+// Payload is part of [queue.Kind]: it reads the reply of RELAY.take in lua/lib/kind.lua.
 func (relayKind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	number, err := strconv.Atoi(job.Args[0])
 	if err != nil {

@@ -132,7 +132,7 @@ func (c *copier) count(ctx context.Context) error {
 	return nil
 }
 
-// copy copies the next events, at most so many.
+// copy copies the next events, at most size of them.
 func (c *copier) copy(ctx context.Context, size int) (progress, error) {
 	read, err := c.historyOf(c.Topic).Read(ctx, c.Topic, c.Next, size)
 	switch {
@@ -244,8 +244,8 @@ type batch struct {
 	events []any
 }
 
-// cut puts events of a history into batches of a lane each, in order, that have so many events at
-// most.
+// cut puts events of a history into batches of one lane each, in order, with at most maxEvents
+// events.
 func cut(entries []HistoryEntry, lanes Lanes, maxEvents int) (batches []*batch) {
 	filling := map[int]*batch{}
 	for _, entry := range entries {

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// eachRunning runs a test with a replay to alice of so many events, and the options that she has.
+// eachRunning runs a test with a replay of a number of events to alice, who has the given options.
 func eachRunning(t *testing.T, events int, options map[string]string, test func(t *testing.T, b *storetest.Bus, c store.ReplayCopier)) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b, ctx := storetest.NewBus(t, server), t.Context()

@@ -25,8 +25,8 @@ type replayBench struct {
 	replays *store.Replays
 }
 
-// eachReplayBench runs a test with a history of so many events at most. Only bob is subscribed, and
-// his events wait.
+// eachReplayBench runs a test with a history of at most the given number of events. Only bob is
+// subscribed, and his events wait.
 func eachReplayBench(t *testing.T, events int64, test func(t *testing.T, b *replayBench)) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b := &replayBench{Bus: storetest.NewBus(t, server)}

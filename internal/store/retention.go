@@ -34,7 +34,7 @@ func NewRetention(st *Store) *Retention {
 	return &Retention{st.Partition(), layout.Keys{Namespace: st.Partition().Namespace()}}
 }
 
-// DroppedBatches is how many batches of a subscriber were dropped, and how many events are lost so.
+// DroppedBatches is how many batches of a subscriber were dropped, and how many events were lost.
 type DroppedBatches struct{ Batches, Events int }
 
 // Drop drops batches that subscribers do not keep. It reads only subscribers with such options. It

@@ -23,7 +23,7 @@ func newRetentionFixture(t *testing.T, server *rdbtest.Server) *retentionFixture
 	return &retentionFixture{storetest.NewBus(t, server)}
 }
 
-// dropExpired drops what alice does not keep, at a time in ms after [storetest.Start].
+// dropExpired drops alice's expired batches, at a time in ms after [storetest.Start].
 func (f *retentionFixture) dropExpired(ms int) store.DroppedBatches {
 	f.T.Helper()
 	dropped, err := store.NewRetention(f.Store).Drop(f.T.Context(), storetest.After(ms), func() bool { return true })
@@ -94,7 +94,7 @@ func TestMoreIsDroppedThanOneStepTakes(t *testing.T) {
 	})
 }
 
-// TestOldBatchesAreDropped has old batches wait for the end of a pause, and one come up.
+// TestOldBatchesAreDropped lets old batches wait for the end of a pause, and one come up.
 func TestOldBatchesAreDropped(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := pausedWith(t, server, 4, "keep_age", "60000")

@@ -35,13 +35,13 @@ func (s *Store) IsRotating(ctx context.Context, token bus.Token) (bool, error) {
 // Relabelling says how far the batches of a token that is being changed have been relabelled. A
 // client of the API keeps its text between two requests.
 type Relabelling struct {
-	// began is when it began, in ms: what Redis did before an outage may be lost.
+	// began is when it began, in ms: Redis may have lost changes from before an outage.
 	began int64
 	// score and bid are of the last batch that was looked at; empty at first.
 	score, bid string
 }
 
-// String is what [ParseRelabelling] reads.
+// String returns the text that [ParseRelabelling] reads.
 func (r Relabelling) String() string { return fmt.Sprintf("%d-%s-%s", r.began, r.score, r.bid) }
 
 // ParseRelabelling reads a text of [Relabelling.String].

@@ -107,8 +107,8 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 	})
 }
 
-// TestEitherTokenSpeaksForTheSubscriptionMeanwhile has the old token subscribe anew, leave a topic,
-// and unsubscribe.
+// TestEitherTokenSpeaksForTheSubscriptionMeanwhile uses the old token to subscribe again, leave a
+// topic, and unsubscribe.
 func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -36,7 +36,7 @@ var (
 // Library is the Lua library of the bus's data, with the queue's.
 var Library = slices.Concat(queue.Library, library)
 
-// library is what batches add to the queue's scripts, and more: see [Store.Batches].
+// library is the functions that batches add to the queue's scripts, and more: see [Store.Batches].
 var library = rdb.Library{lua(
 	"lib/keys", "lib/batches", "lib/replays", "lib/options_version", "lib/subscriber_lanes", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",

@@ -88,7 +88,7 @@ func (s *Secrets) read(ctx context.Context, token bus.Token) (string, error) {
 // errSecretsChanged means that the secrets have changed since they were read.
 var errSecretsChanged = errors.New("the secrets have changed")
 
-// changeTries is how often a change is tried whose secrets others change at the same time.
+// changeTries is how often a change is tried if other changes of the secrets interfere.
 const changeTries = 20
 
 // change edits a subscriber's secrets with a function.

@@ -23,7 +23,7 @@ type Basis struct {
 	Revision int
 	// Refusals is how often the endpoint refused the content.
 	Refusals int
-	// Suspect, if not 0, says that the endpoint refuses one of so many first events.
+	// Suspect, if not 0, means that the endpoint refuses one of the first Suspect events.
 	Suspect int
 	// Test is whether the batch is a test event, which is tried once.
 	Test bool
@@ -35,8 +35,8 @@ type Basis struct {
 	Gap bool
 }
 
-// basisReply is what slices().begin in lua/lib/slices.lua returns for a [Basis]: from Revision on
-// the fields of the batch's state, each nil if it is not there.
+// basisReply is the reply of slices().begin in lua/lib/slices.lua for a [Basis]: from Revision on
+// the fields of the batch's state, each nil if it is missing.
 type basisReply struct {
 	Version, Total, Count, Revision, Refusals, Suspect, Test, WebhookID, Replay, Gap any
 }
@@ -61,8 +61,8 @@ func (d *Delivery) Total() int {
 	return len(d.Events)
 }
 
-// Removed is how many events have left the queue with a result. Test events and gap notices were
-// never counted.
+// Removed returns how many events have left the queue with a result. Test events and gap notices
+// were never counted.
 func (d *Delivery) Removed(r queue.Result) int {
 	switch {
 	case d.Basis != nil && (d.Basis.Test || d.Basis.Gap):
@@ -74,9 +74,9 @@ func (d *Delivery) Removed(r queue.Result) int {
 	return detail.Slice.removed()
 }
 
-// SliceResult is what becomes of a batch after a slice of it was delivered.
+// SliceResult is the result for a batch after the delivery of a slice of it.
 type SliceResult struct {
-	// KeepTurn has a batch that stays keep its turn in the lane.
+	// KeepTurn means that a batch that stays keeps its turn in the lane.
 	KeepTurn bool
 	// UnusedPace is how long the next delivery would wait in vain, since fewer events were sent than
 	// taken.
@@ -136,7 +136,7 @@ func (r Ranges) Len() (n int) {
 	return n
 }
 
-// String is how scripts read them.
+// String returns the text that scripts read.
 func (r Ranges) String() string {
 	texts := make([]string, len(r))
 	for i, some := range r {
@@ -153,8 +153,8 @@ func (r *SliceResult) removed() int {
 	return r.Removed.Len()
 }
 
-// bytesLeft is how many bytes of packed events are left of the batch when it is complete, which the
-// gauges count; empty if only Redis knows, as not all events were read.
+// bytesLeft returns the size of the batch's remaining packed events after it is completed, which
+// the gauges count; empty if only Redis knows, as not all events were read.
 func (d *Delivery) bytesLeft(r *SliceResult) string {
 	if len(d.Events) < d.Total() {
 		return ""

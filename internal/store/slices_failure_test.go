@@ -138,8 +138,8 @@ func TestReceiptsOfTwoLanes(t *testing.T) {
 	})
 }
 
-// TestSlicesLeaveOthersTheirTurn has one thread deliver a long batch in slices, and what others
-// wait for in between.
+// TestSlicesLeaveOthersTheirTurn uses one thread to deliver a long batch in slices, and other
+// subscribers' batches in between.
 func TestSlicesLeaveOthersTheirTurn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newSliced(t, server, 100, map[string]string{"max_bytes": "1024"})

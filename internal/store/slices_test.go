@@ -144,7 +144,7 @@ func TestManyEventsLeaveABatchInOneStep(t *testing.T) {
 	})
 }
 
-// tookScripts is how long a real Redis has run scripts since its statistics were reset.
+// tookScripts returns how long a real Redis has run scripts since its statistics were reset.
 func (f *fixture) tookScripts(t *testing.T) (took time.Duration) {
 	stats, err := f.Redis.Info(t.Context(), "commandstats").Result()
 	require.NoError(t, err)

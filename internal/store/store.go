@@ -13,8 +13,8 @@ type Options struct {
 	// IdempotencyKeys is the most idempotency keys of one client, [bus.DefaultIdempotencyKeys] if 0.
 	// Beyond them the oldest go.
 	IdempotencyKeys int
-	// MaxClientTopics is how many topics one client may own or have named first, MaxTopics how many
-	// there may be; 0 is no limit.
+	// MaxClientTopics is how many topics one client may own or have named first, MaxTopics the maximum
+	// for the bus; 0 is no limit.
 	MaxClientTopics, MaxTopics int
 }
 
@@ -42,5 +42,5 @@ func New(partition *rdb.Partition, o Options) *Store {
 // TopicLimits returns MaxClientTopics and MaxTopics of [Options].
 func (s *Store) TopicLimits() (ofClient, ofBus int) { return s.maxClientTopics, s.maxTopics }
 
-// Partition is where the store's data is.
+// Partition returns the partition that has the store's data.
 func (s *Store) Partition() *rdb.Partition { return s.redis }

@@ -9,10 +9,10 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Subscribe makes a client a subscriber of exactly the given topics, in one atomic step. Topics
-// that do not exist are created, without a publisher. Before a token that was deleted subscribes
-// anew, all that waits for it is dropped, a slice at a time. It fails with [bus.ErrTokenUnknown], a
-// [bus.TopicLimitError] or [bus.ErrUnavailable].
+// Subscribe makes a client a subscriber of exactly the given topics, in one atomic step. Missing
+// topics are created, without a publisher. Before a deleted token subscribes again, its remaining
+// queue is dropped, a slice at a time. It fails with [bus.ErrTokenUnknown], a [bus.TopicLimitError]
+// or [bus.ErrUnavailable].
 func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
 	former := s.formerBatches(token)
 	for passes := 0; ; {
@@ -32,8 +32,8 @@ func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscrip
 	}
 }
 
-// maxFormerPasses is how often all batches are looked at for some of an earlier subscription,
-// should their number be wrong.
+// maxFormerPasses is how often all batches are searched for some of an earlier subscription, in
+// case their count is wrong.
 const maxFormerPasses = 3
 
 // Leftovers of an earlier subscription of a token, which are removed before it subscribes anew.

@@ -132,8 +132,8 @@ func TestNoSubscriberIsHalfMade(t *testing.T) {
 	})
 }
 
-// TestHealthIsOfThePresentSubscription has a delivery fail whose subscriber has left and come back
-// meanwhile.
+// TestHealthIsOfThePresentSubscription fails a delivery after its subscriber has left and come
+// back.
 func TestHealthIsOfThePresentSubscription(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

@@ -22,11 +22,11 @@ var (
 var tailRefusals = map[string]error{"topic unknown": bus.ErrTopicUnknown}
 
 const (
-	// maxStreams is how many there may be at once, maxStreamsOfClient how many of one client.
+	// maxStreams is the maximum at once, maxStreamsOfClient the maximum of one client.
 	maxStreams, maxStreamsOfClient = 100, 20
 	// waitingParts is how many publishes a stream keeps for a reader that is slow.
 	waitingParts = 256
-	// renewInterval is how often the channel of a topic is asked for: it may have changed while the
+	// renewInterval is how often the channel of a topic is looked up: it may have changed while the
 	// connection was lost.
 	renewInterval = 2 * time.Second
 	callTimeout   = 2 * time.Second

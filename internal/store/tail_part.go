@@ -9,7 +9,7 @@ import (
 type TailPart struct {
 	// Events are the first, packed.
 	Events []string
-	// Total is how many there are.
+	// Total is the number of events published.
 	Total int64
 }
 

@@ -29,15 +29,15 @@ type Publication struct {
 	Traceparents []string
 }
 
-// Receipt says what became of a publication.
+// Receipt is the result of a publication.
 type Receipt struct {
 	Err error
 	// Stored is false also when the same request had been stored before.
 	Stored bool
 	// Receivers are the subscribers that got the events.
 	Receivers bus.Tokens
-	// DroppedKeys is how many idempotency keys of the client had to make room for this one's, because
-	// it has too many.
+	// DroppedKeys is how many idempotency keys of the client were evicted for this one's, because it
+	// has too many.
 	DroppedKeys int
 }
 
@@ -59,7 +59,7 @@ func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []R
 	return receipts
 }
 
-// maxPublishTries is how often a publication is sent whose subscribers change their lanes
+// maxPublishTries is how often a publication is sent if its subscribers change their lanes
 // meanwhile.
 const maxPublishTries = 6
 

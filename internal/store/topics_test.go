@@ -86,8 +86,8 @@ func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
 	})
 }
 
-// TestAnOrdinaryPublishLooksUpNoOwner counts what Redis is asked for by a publish to a topic of the
-// same token.
+// TestAnOrdinaryPublishLooksUpNoOwner counts the commands of a publish to a topic of the same
+// token.
 func TestAnOrdinaryPublishLooksUpNoOwner(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)

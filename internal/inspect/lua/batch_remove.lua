@@ -1,14 +1,14 @@
--- Removes a batch of a subscriber with all that points to it, unless it is in flight. Its events
--- become a dead letter if the subscriber keeps those, unless they are a test event; else they are
--- lost.
+-- Removes a batch of a subscriber with all that refers to it, unless it is in flight. Its events
+-- become a dead letter if the subscriber keeps dead letters, unless they are a test event; else
+-- they are lost.
 --
 -- ARGV     1 namespace, 2 subscriber's token, 3 UID of the batch, 4 now (ms), 5 first 16 characters
 --          of the UID of a gap notice
 -- Returns  {1, the number of its events, 1 if they are a dead letter, how many are lost}.
 --          {0, 'unknown'} when there is no such batch; {0, 'in flight'} when it is being delivered
--- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane; the
---          next of the lane is woken. A job deep inside the instant queue stays, as it takes long
---          to find, and goes when it comes up
+-- Keeps    a batch is removed with its job, its index entry, its gauges and its place in the lane;
+--          the next of the lane is woken. A job deep inside the instant queue stays, as it takes
+--          long to find, and is removed when it comes up
 local token, bid, now = ARGV[2], ARGV[3], ARGV[4]
 local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
 if not header[3] or holder_of(header[1]) ~= token then return { 0, 'unknown' } end

@@ -20,8 +20,8 @@ if redis.call('LPOS', relayed_key(home), uid) then return { 1 } end
 local starts, passed = redis.pcall('HLEN', relay_starts_key()), {}
 local has_starts = type(starts) == 'number' and starts > 0
 
--- The tokens of subscribers that started before the first event of a run, of so many. Nil if one
--- starts amid them.
+-- The tokens of subscribers that started before the first event of a run. Nil if one starts amid
+-- the run.
 local function started(topic, tokens, before, events)
   local all, fields = {}, {}
   for i, token in ipairs(tokens) do fields[i] = topic .. ' ' .. token end

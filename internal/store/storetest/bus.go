@@ -27,7 +27,7 @@ const (
 	Bob       = bus.Token("bob--2")
 )
 
-// Start is when the clock of a [Bus] begins.
+// Start is when the clock of a [Bus] starts.
 var Start = time.UnixMilli(1_700_000_000_000)
 
 // After is a time in ms after [Start].
@@ -120,8 +120,8 @@ func (b *Bus) PublishAs(token bus.Token, topic bus.TopicName) {
 	require.NoError(b.T, b.Publish(b.T.Context(), p))
 }
 
-// Publication is of events first..last, see [Packed], by the [Publisher], at a time in ms after
-// [Start].
+// Publication returns a publication of events first..last, see [Packed], by the [Publisher], at a
+// time in ms after [Start].
 func Publication(t testing.TB, topic bus.TopicName, first, last, ms int) store.Publication {
 	t.Helper()
 	p := store.Publication{Topic: topic, Publisher: Publisher, ReceivedAt: After(ms).UnixMilli()}

@@ -6,7 +6,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// NumberIn is the number of an event, see [Packed], that is of a lane of a subscriber now.
+// NumberIn returns the number of an event, see [Packed], in a lane of a subscriber.
 func (b *Bus) NumberIn(token bus.Token, topic bus.TopicName, lane int) (number int) {
 	b.T.Helper()
 	lanes, err := b.Lanes(b.T.Context(), token)

@@ -52,7 +52,7 @@ func NewPartitions(t testing.TB, client *rdb.Client, adjust ...func(*store.Optio
 	return p
 }
 
-// Apart are the stores of so many partitions, each on a Redis of its own.
+// Apart returns the stores of count partitions, each on a Redis of its own.
 func Apart(t testing.TB, count int, adjust ...func(*rdb.Options)) (all []*store.Store, servers []*rdbtest.Server) {
 	t.Helper()
 	for i := range count {
@@ -73,22 +73,22 @@ func (p *Partitions) HomeOf(of bus.TopicName) rdb.Number { return p.All.Home(of)
 // TokenIn is a token of a subscriber in a partition.
 func (p *Partitions) TokenIn(number rdb.Number) bus.Token { return p.TokensIn(number, 0) }
 
-// TokensIn is a token of a subscriber in a partition, other than those before.
+// TokensIn returns the n-th token of a subscriber in a partition.
 func (p *Partitions) TokensIn(number rdb.Number, n int) bus.Token {
 	return bus.Token(p.nameIn(number, n, func(i int) string { return fmt.Sprintf("reader--%d", i) }))
 }
 
-// TopicIn is a topic whose home is a partition, other than those before.
+// TopicIn returns the n-th topic whose home is a partition.
 func (p *Partitions) TopicIn(number rdb.Number, n int) bus.TopicName {
 	return bus.TopicName(p.nameIn(number, n, func(i int) string { return fmt.Sprintf("topic_%c", 'a'+i) }))
 }
 
-// TypeIn is a job type of a partition, other than those before.
+// TypeIn returns the n-th job type of a partition.
 func (p *Partitions) TypeIn(number rdb.Number, n int) string {
 	return p.nameIn(number, n, func(i int) string { return fmt.Sprintf("type-%d", i) })
 }
 
-// nameIn is the name with a number, of those names that belong to a partition.
+// nameIn returns the n-th name that belongs to a partition.
 func (p *Partitions) nameIn(number rdb.Number, n int, name func(i int) string) string {
 	for i := 0; ; i++ {
 		if !p.All[number].Owns(name(i)) {

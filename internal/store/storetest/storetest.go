@@ -38,7 +38,7 @@ func NewQueue(st *store.Store, maxInFlight int) *queue.Queue {
 	return NewQueueAhead(st, maxInFlight, 0)
 }
 
-// NewQueueAhead is [NewQueue], where so many batches may be taken ahead.
+// NewQueueAhead is [NewQueue], with up to maxAhead batches taken ahead.
 func NewQueueAhead(st *store.Store, maxInFlight, maxAhead int) *queue.Queue {
 	return queue.New(st.Partition(), st.Batches(store.BatchOptions{MaxInFlight: maxInFlight, MaxAhead: maxAhead}))
 }
@@ -71,7 +71,7 @@ func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err er
 	return found, err
 }
 
-// Lists are what [inspect.Inspector] has of a store, and [inspect.Bus] of all.
+// Lists are the lists of a store's [inspect.Inspector], and of the whole bus's [inspect.Bus].
 type Lists interface {
 	EachTopics(ctx context.Context, p inspect.Page, each func([]bus.Topic) error) (damaged []string, err error)
 	EachSubscribers(ctx context.Context, p inspect.Page, each func([]bus.Subscriber) error) (damaged []string, err error)

@@ -34,7 +34,7 @@ func (t *Task) AheadTasks() (all []*Task) {
 	return all
 }
 
-// Result is what became of a task: done, unless RetryAt is set.
+// Result is the result of a task: done, unless RetryAt is set.
 type Result struct {
 	RetryAt, ThrottledUntil time.Time
 	Failure                 bus.Failure

@@ -124,8 +124,8 @@ local function waits_in_lane(appending, to, bid, batches)
   return true
 end
 
--- Fills a current batch, which has so many events, from event number `from`. Returns the first
--- event left over.
+-- Fills a current batch, which has length events, from event number `from`. Returns the first event
+-- left over.
 local function fill_batch(appending, to_whom, bid, length, from)
   local token, max = to_whom.token, to_whom.max
   if length < 0 then -- not a batch: something else than a script removed it

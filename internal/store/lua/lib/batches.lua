@@ -1,4 +1,4 @@
--- Batches: their keys, and what several scripts do to them.
+-- The keys of batches, and functions that several scripts use on them.
 
 -- A batch's list begins with its subscriber's token, its creation time (ms) and its attempts.
 local HEADER = 3

@@ -12,7 +12,7 @@
 --           9.. see slices.lua
 
 local RECHECK = 250 -- ms, until an entry is looked at again that no thread may take now
-local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
+local MISSING_FOR = 60000 -- ms, for a batch that exists, but in a form that no version writes
 local FIRST_READ = 32 -- values of a batch that are read before it is known to be taken
 local LAST_READ = '31' -- FIRST_READ - 1
 local MAX_AHEAD_BYTES = 65536 -- bytes of the batches that are taken ahead by one call
@@ -27,7 +27,7 @@ local function subscriber_of(token)
   return SUBSCRIBERS[token]
 end
 
--- Has a batch wait whose turn it is not, given when it was opened. Returns whether it waits.
+-- Makes a batch wait if it is not its turn, given when it was opened. Returns whether it waits.
 local function has_to_wait(entry, token, state, refused, basis, created, callback)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
   if basis and basis.lane then -- one is in flight
@@ -89,8 +89,8 @@ local function traceparents_of(entry, bid)
   return found[1] ~= nil and found -- not nil, which would end the list that it is in
 end
 
--- Takes the batch that an entry delivers. Returns what batchReply of deliveries.go says, and the
--- beginning of the batch's list.
+-- Takes the batch that an entry delivers. Returns the values of batchReply in deliveries.go, and
+-- the beginning of the batch's list.
 function BATCH.take(entry)
   local bid, migrating = entry.arg, entry.settings[3] == '1'
   local batch, adopted = read_batch(bid, migrating)

@@ -1,5 +1,5 @@
--- Histories: what topics keep of the events that they received. The key plans says which topics
--- keep one, in a field that is the topic's name behind a slash.
+-- Histories keep the events that topics received. The key plans says which topics keep one, in a
+-- field that is the topic's name behind a slash.
 
 local function history_field(topic) return '/' .. topic end
 

@@ -50,8 +50,8 @@ local function letters()
     return exact(file(bid, token, now, cause, events))
   end
 
-  -- Makes a letter of some events of a batch, given its header, behind the cause which, and the
-  -- batch's first events, all those among them. They are the caller's to remove.
+  -- Makes a letter of some events of a batch, given its header, the cause, which events, and the
+  -- batch's first events, which include them. The caller removes the events from the batch.
   function self.extract(bid, header, now, cause, first_events)
     local events, list = {}, dead_letter_key(cause[1])
     for first, last in string.gmatch(cause[7], '(%d+)%-(%d+)') do

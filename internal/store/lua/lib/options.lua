@@ -1,7 +1,7 @@
 -- A subscriber's options.
 
--- Gives a subscriber, whose options or secrets have changed, another version of them; none if
--- it needs none, so that it costs its deliveries nothing. Its pace begins anew.
+-- Gives a subscriber, whose options or secrets have changed, another version of them; none if it
+-- needs none, so that it costs its deliveries nothing. Its pace is reset.
 local function renew_options_version(token, version)
   if not options_versions().drop(token) then
     redis.call('HSET', options_key(token), 'plan', version)
@@ -17,7 +17,7 @@ local function changes_lanes(token, changed)
   return changed.order_key and (tonumber(redis.call('HGET', options_key(token), 'lanes')) or 1) > 1
 end
 
--- Notes elsewhere what options that are being set bring about there.
+-- Updates other keys that depend on the options that are being set.
 local function follow_options(token, options)
   if options.keep_age or options.keep_events then
     local kept = redis.call('HMGET', options_key(token), 'keep_age', 'keep_events')
@@ -27,8 +27,7 @@ local function follow_options(token, options)
   if options.gap_notices == '' then redis.call('DEL', gaps_key(token)) end
 end
 
--- Sets options, given by name (JSON, empty for the default). What changes nothing keeps the
--- version.
+-- Sets options, given by name (JSON, empty for the default). If none changes, the version stays.
 local function put_options(token, options, version)
   local key, changed, lanes = options_key(token), {}, nil
   if options.lanes or options.order_key then lanes = subscriber_lanes().count(token) end

@@ -2,8 +2,8 @@
 -- subscribers of the topic: of events that a job, a relay, carries there in order. A partition is
 -- named by its number, two digits.
 
--- How many events have been carried to a partition, ever, and what that number is of: the id of the
--- bus here, and its losses of data. After one of these the number may be smaller than it was. Empty
+-- How many events have ever been carried to a partition, and the identity of that count: the id of
+-- the bus here, and its losses of data. After a loss the number may be smaller than before. Empty
 -- if there is no id.
 local function read_carried(number)
   local mark = redis.pcall('HMGET', ns .. 'bus', 'id', 'losses')

@@ -1,6 +1,6 @@
--- The owners of topics: for each topic the name of the client that publishes to it or, before
--- anybody does, that named it first. How many topics a client has is counted beside. Both change
--- only here.
+-- The owners of topics: for each topic the name of the client that publishes to it or, before the
+-- first publish, that named it first. The number of topics of each client is counted, too. Both
+-- change only here.
 
 -- Scripts that need them create them, as in setbacks.lua.
 local function owners()

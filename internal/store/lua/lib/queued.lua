@@ -1,4 +1,4 @@
--- What points to batches: how they are added, woken and removed.
+-- Adding, waking and removing batches, with all that refers to them.
 
 -- Wakes the batches of a subscriber whose turn it is, since they need not wait any longer.
 local function wake_subscriber(token) subscriber_lanes().wake(token, noted_max_in_flight()) end
@@ -45,7 +45,7 @@ local function is_in_flight(bid)
   return false
 end
 
--- Forgets what attempts have shown of a batch, given how many there were: its content is another.
+-- Clears the findings of a batch's attempts, given their number, because its content has changed.
 local function note_changed(bid, attempts)
   if attempts == '0' then return end
   redis.call('HINCRBY', batch_state_key(bid), 'revision', 1)

@@ -1,7 +1,7 @@
 -- What happens to batches that cannot be delivered at once.
 
--- These are made by a script that needs them: Redis makes each function anew at every run, and most
--- runs need none of these.
+-- A script that needs these functions creates them: Redis creates each function anew at every run,
+-- and most runs need none of these.
 local function setbacks()
   local self = {}
   local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
@@ -35,10 +35,10 @@ local function setbacks()
     return redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
   end
 
-  -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. They do so
-  -- one at a time, so that the others of their subscriber wait for one of them at most; and one now
-  -- and then, so that these seldom wait: those refused least often first. But one that is bisected
-  -- goes on, as others are in it.
+  -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. Refused
+  -- batches join one at a time, so that the subscriber's other batches wait for at most one of
+  -- them, and only now and then, so that these seldom wait: the least often refused first. But one
+  -- that is being bisected goes on, as other events are in it.
   function self.retry_at(entry, token, basis)
     local bid, failed, max = entry.arg, failed_key(token), tonumber(entry.settings[1])
     if redis.call('ZSCORE', (subscriber_lanes().of(token, bid, max)), entry.job) then
@@ -171,7 +171,7 @@ local function setbacks()
     redis.call('PEXPIRE', failed_key(token), STATE_TTL)
   end
 
-  -- Has an entry whose batch is gone leave its lane, so that those behind it come up.
+  -- Removes an entry whose batch is gone from its lane, so that the batches behind it come up.
   function self.lose(entry)
     local token = entry.result[6]
     if not token then return end
@@ -188,7 +188,7 @@ local function setbacks()
     return events
   end
 
-  -- Forgets those batches of an earlier subscription that have gone.
+  -- Removes batches of an earlier subscription that have gone from the record.
   function self.forget_former(token)
     local noted, left = state_of(token).former or '', {}
     for bid in string.gmatch(noted, '%S+') do

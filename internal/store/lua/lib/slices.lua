@@ -59,8 +59,8 @@ local function slices()
     return lost
   end
 
-  -- Begins an attempt: its slice is no longer than it can be, and the next waits for its pace.
-  -- Returns the index in the list of the last event to read (text), and what Go's Basis reads.
+  -- Begins an attempt: limits its slice, and makes the next wait for its pace. Returns the index in
+  -- the list of the last event to read (text), and the values of Basis in Go.
   function self.begin(entry, token, version, basis)
     if basis.gap then gaps().close(token, batch_key(entry.arg)) end
     local total = events_of(entry.arg)

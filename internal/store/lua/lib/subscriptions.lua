@@ -1,4 +1,5 @@
--- What subscriber_put and subscriber_patch set of a subscriber. Both have these arguments:
+-- Sets the subscription of a subscriber, for subscriber_put and subscriber_patch. Both have these
+-- arguments:
 --
 -- ARGV     namespace; SubscriberArgs of subscribers.go; then field, value, ..., option, value
 --          (JSON, empty for the default), ..., then all topics
@@ -29,8 +30,8 @@ local function read_subscription()
   return sent
 end
 
--- Which of the topics are new to the bus, for a client of a name; and why it may not name so many,
--- if it may not. On a bus with partitions they may be new here alone: their homes decide.
+-- Which of the topics are new to the bus, for a client of a name; and the limit that they exceed,
+-- if they do. On a bus with partitions they may be new here alone: their homes decide.
 local function new_topics(sent, name)
   local new, more = {}, 0
   for topic in pairs(sent.topics or {}) do
@@ -128,8 +129,7 @@ local function may_mend(sent)
   return sent.callback ~= '' or sent.fields.uuid or sent.options.max_bytes
 end
 
--- Has a current batch not wait longer than the timeout that holds from now on, nor take in more
--- events than may be.
+-- Limits how long a current batch waits to the new timeout, and its events to the new maximum.
 local function fit_current(token, now)
   local limits = redis.call('HMGET', subscriber_key(token), 'timeout', 'max_events')
   local latest = now + (tonumber(limits[1]) or 0)
@@ -150,7 +150,8 @@ local function fit_current(token, now)
   end
 end
 
--- Subscribes to exactly the topics, given those subscribed to before and those new to the bus.
+-- Subscribes to exactly the given topics; subscribed are the earlier ones, new those new to the
+-- bus.
 local function write_topics(token, sent, name, subscribed, new)
   for _, topic in ipairs(new) do
     redis.call('SADD', topics_key(), topic)
