@@ -301,7 +301,7 @@ func (s *side) notice() {
 	}
 }
 
-// TestJobsOfOneIDInTwoPartitions have no place in one.
+// TestJobsOfOneIDInTwoPartitions cannot be copied to one Redis.
 func TestJobsOfOneIDInTwoPartitions(t *testing.T) {
 	server, target := rdbtest.Embedded(t), rdbtest.Embedded(t)
 	from, to := newSide(t, server, server.Open(t), 3), newSide(t, target, target.Open(t), 0)

@@ -50,7 +50,7 @@ func newSide(t testing.TB, server *rdbtest.Server, client *rdb.Client, count int
 	return s
 }
 
-// another is a second Redis of the same engine.
+// another returns a second Redis of the same engine.
 func another(t testing.TB, server *rdbtest.Server) *rdbtest.Server {
 	if server.IsEmbedded() {
 		return rdbtest.Embedded(t)

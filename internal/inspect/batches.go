@@ -38,7 +38,7 @@ type Batch struct {
 	NextAt time.Time
 	// Lane is the lane of its subscriber that it is in, from 0 on. There may be fewer by now.
 	Lane int
-	// Replay is the replay that it is of, or empty.
+	// Replay is the replay that the batch belongs to, or empty.
 	Replay bus.ReplayID
 }
 

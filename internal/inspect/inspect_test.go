@@ -190,7 +190,7 @@ func TestAPageOfBatchesIsFull(t *testing.T) {
 	})
 }
 
-// TestAnEmptyQueueIsNotSearchedFor has the bus have a queue, and not the subscriber.
+// TestAnEmptyQueueIsNotSearchedFor: the bus has a queue, but the subscriber has none.
 func TestAnEmptyQueueIsNotSearchedFor(t *testing.T) {
 	f := newFixture(t, rdbtest.Real(t)) // the embedded engine does not count commands
 	f.AddSubscriber(alice, time.Hour, 1, "widgets")

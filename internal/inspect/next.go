@@ -41,7 +41,7 @@ func (in *Inspector) NextAt(ctx context.Context, heads map[bus.BatchID]Head, now
 	return next, nil
 }
 
-// queues reads the queues of the subscribers that some batches are of.
+// queues reads the queues of the subscribers of some batches.
 func (in *Inspector) queues(ctx context.Context, heads map[bus.BatchID]Head) (map[bus.Token]subscriberQueue, error) {
 	asked := map[bus.Token]queueReplies{}
 	err := in.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {

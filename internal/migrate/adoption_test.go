@@ -16,8 +16,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestMigrateJoinsWhatTheOriginalAppendedToOurs has the original's web find a batch of ours
-// current, and take it for its own.
+// TestMigrateJoinsWhatTheOriginalAppendedToOurs: the original's web finds a batch of ours current,
+// and appends to it as to its own.
 func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 	for _, by := range []string{"a migration", "a worker", "memory"} {
 		t.Run(by, func(t *testing.T) {

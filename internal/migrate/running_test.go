@@ -17,9 +17,9 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TestMigrateWhileEverythingRuns has the original's web run, our worker, and migrations one after
-// the other; and either our web or a worker of the original. Every event that was acknowledged must
-// be delivered.
+// TestMigrateWhileEverythingRuns runs the original's web, our worker, and migrations one after the
+// other; and either our web or a worker of the original. Every acknowledged event must be
+// delivered.
 func TestMigrateWhileEverythingRuns(t *testing.T) {
 	for _, also := range []string{"our web", "their worker"} {
 		t.Run(also, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestSparesAreAliveAfterALostReply has a worker that never learnt of its spares, which have been
-// silent for long, take tasks ahead for them.
+// TestSparesAreAliveAfterALostReply: a worker that never learnt of its spares, which have been
+// silent for long, takes tasks ahead for them.
 func TestSparesAreAliveAfterALostReply(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -29,7 +29,7 @@ func TestSparesAreAliveAfterALostReply(t *testing.T) {
 	})
 }
 
-// TestAWorkerThatStopsLeavesNothing has one stop that never learnt of its spares.
+// TestAWorkerThatStopsLeavesNothing stops a worker that never learnt of its spares.
 func TestAWorkerThatStopsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -44,7 +44,7 @@ func TestAWorkerThatStopsLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestAFullRedisTakesWhatWasTakenAhead has tasks completed, given back and taken ahead there.
+// TestAFullRedisTakesWhatWasTakenAhead completes tasks, gives them back and takes them ahead there.
 func TestAFullRedisTakesWhatWasTakenAhead(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newAheadFixture(t, server, 1)

@@ -118,7 +118,7 @@ func TestWhatIsNotBegunWaitsAgain(t *testing.T) {
 	})
 }
 
-// TestAFailureGivesBackWhatIsBehindIt has the first fail, or one that was taken ahead.
+// TestAFailureGivesBackWhatIsBehindIt fails the first task, or one that was taken ahead.
 func TestAFailureGivesBackWhatIsBehindIt(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -154,7 +154,7 @@ func TestAFailureGivesBackWhatIsBehindIt(t *testing.T) {
 	})
 }
 
-// TestADeadWorkersTasksComeUpInOrder has a worker die with all that it has taken.
+// TestADeadWorkersTasksComeUpInOrder lets a worker die with all of its tasks.
 func TestADeadWorkersTasksComeUpInOrder(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -175,7 +175,7 @@ func TestADeadWorkersTasksComeUpInOrder(t *testing.T) {
 	})
 }
 
-// TestALostReplyLosesNothingThatWasTakenAhead has a worker ask again: it gets the first once more,
+// TestALostReplyLosesNothingThatWasTakenAhead: a worker asks again, gets the first task once more,
 // and gives back the others.
 func TestALostReplyLosesNothingThatWasTakenAhead(t *testing.T) {
 	t.Parallel()
@@ -270,7 +270,7 @@ func TestInstantOnesAreTakenAhead(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotTakenAhead has something speak against it.
+// TestWhatIsNotTakenAhead covers each reason against it.
 func TestWhatIsNotTakenAhead(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 40_000)
@@ -314,7 +314,7 @@ func TestWhatIsNotTakenAhead(t *testing.T) {
 	}
 }
 
-// TestAPlanMayComeInBetween has a subscriber get options while batches are taken ahead.
+// TestAPlanMayComeInBetween gives a subscriber options while batches are taken ahead.
 func TestAPlanMayComeInBetween(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -71,7 +71,7 @@ func TestEveryTopicReachesEverySubscriber(t *testing.T) {
 	})
 }
 
-// TestASubscriptionIsRepeated has the home of its topic away at first.
+// TestASubscriptionIsRepeated because the home of its topic is away at first.
 func TestASubscriptionIsRepeated(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic, token := t.Context(), p.TopicIn(0, 0), p.TokenIn(1)
@@ -178,7 +178,7 @@ func TestSubscribingWhileRelaysEnd(t *testing.T) {
 	})
 }
 
-// TestAnUnusedTopicThatIsRelayed has a subscriber elsewhere alone.
+// TestAnUnusedTopicThatIsRelayed has subscribers only in another partition.
 func TestAnUnusedTopicThatIsRelayed(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)

@@ -175,8 +175,8 @@ func TestATokenThatIsRotatedIsNotGivenAway(t *testing.T) {
 	})
 }
 
-// TestOtherPartitionsFollowAToken has changes that were broken off: its own partition decides,
-// unless it is held.
+// TestOtherPartitionsFollowAToken after interrupted changes: its own partition decides, unless it
+// is held.
 func TestOtherPartitionsFollowAToken(t *testing.T) {
 	eachBus(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, token := t.Context(), p.TokenIn(1)

@@ -37,7 +37,7 @@ type Delivery struct {
 	// RefusedSince since when; zero if it has not.
 	Refusals     int
 	RefusedSince time.Time
-	// Traceparents are of a few of the requests that the events came with, if
+	// Traceparents come from a few of the requests that brought the events, if
 	// [BatchOptions].Traceparents asks for them.
 	Traceparents []string
 	// Basis is further data for the batch of a subscriber with options, else nil.

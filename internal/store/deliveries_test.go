@@ -182,8 +182,8 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 	})
 }
 
-// TestNoEventJoinsABatchInFlight has the Ruby original lower a subscriber's max_events, which only
-// writes that: a batch that is full by this number is current all the same, until it is taken.
+// TestNoEventJoinsABatchInFlight: the Ruby original lowers a subscriber's max_events, and writes
+// only that, so a batch that is full by this number stays current until it is taken.
 func TestNoEventJoinsABatchInFlight(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

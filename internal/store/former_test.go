@@ -32,8 +32,8 @@ func (f *fixture) leaveAndReturn(t *testing.T, how string) {
 	f.RequireSound()
 }
 
-// TestBatchesOfAnEarlierSubscriptionAreDropped has a subscriber that is deleted subscribe again
-// before a worker comes by: its batches are dropped, as the contract has it, and the other's stay.
+// TestBatchesOfAnEarlierSubscriptionAreDropped: a deleted subscriber subscribes again before a
+// worker comes by. Its batches are dropped, as the contract says, and the other's stay.
 func TestBatchesOfAnEarlierSubscriptionAreDropped(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, how := range []string{"subscriber", "subscriber, and token rotated", "token"} {
@@ -197,7 +197,7 @@ func TestTwoWhoSubscribeAgainAtOnce(t *testing.T) {
 	})
 }
 
-// TestAGaugeThatIsWrongPreventsNoSubscription has batches counted that are not there.
+// TestAGaugeThatIsWrongPreventsNoSubscription uses a gauge that counts missing batches.
 func TestAGaugeThatIsWrongPreventsNoSubscription(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

@@ -77,7 +77,7 @@ func TestOneNoticeTellsOfAllLossesUntilItIsTaken(t *testing.T) {
 	})
 }
 
-// TestANoticeThatIsDroppedIsToldAgain has a notice fail, so that autodrop drops it.
+// TestANoticeThatIsDroppedIsToldAgain fails a notice, so that autodrop drops it.
 func TestANoticeThatIsDroppedIsToldAgain(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -95,8 +95,8 @@ func TestANoticeThatIsDroppedIsToldAgain(t *testing.T) {
 	})
 }
 
-// TestWhoWantsNoNoticesGetsNone has another subscriber lose the same, and switches the option off
-// while a notice waits.
+// TestWhoWantsNoNoticesGetsNone: bob loses the same events without the option, and alice's option
+// is switched off while a notice waits.
 func TestWhoWantsNoNoticesGetsNone(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

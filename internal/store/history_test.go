@@ -264,8 +264,8 @@ func TestATopicTakesItsHistoryAlong(t *testing.T) {
 	})
 }
 
-// TestAHistoryBeginsAnewWhereItDoesNotFollow has events published without it, as by a version that
-// knows no history, and its keys overwritten. Publishing goes on in any case.
+// TestAHistoryBeginsAnewWhereItDoesNotFollow publishes events without it, as by a version that
+// knows no history, and overwrites its keys. Publishing goes on in any case.
 func TestAHistoryBeginsAnewWhereItDoesNotFollow(t *testing.T) {
 	eachHistoryBench(t, func(t *testing.T, b *historyBench) {
 		ctx := t.Context()
@@ -340,7 +340,7 @@ func TestLargeEventsAreReadInParts(t *testing.T) {
 	assert.Equal(t, []int64{2, 152}, []int64{int64(parts), from})
 }
 
-// TestAFullRedisKeepsNoNewHistory has a Redis that takes no more.
+// TestAFullRedisKeepsNoNewHistory uses a Redis without free memory.
 func TestAFullRedisKeepsNoNewHistory(t *testing.T) {
 	b := &historyBench{Bus: storetest.NewBus(t, rdbtest.Real(t))}
 	b.history = store.NewHistory(b.Store)

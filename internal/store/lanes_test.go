@@ -136,7 +136,7 @@ func TestAPublishPassesNoBatchThatIsNotInTheLaneYet(t *testing.T) {
 	})
 }
 
-// TestAPublishPassesBatchesThatWereRefused has three refused batches wait for their retry:
+// TestAPublishPassesBatchesThatWereRefused while three refused batches wait for their retry:
 // published batches go to the lane, but not past a batch that is in no lane yet, and not past a
 // refused one that keeps its turn.
 func TestAPublishPassesBatchesThatWereRefused(t *testing.T) {

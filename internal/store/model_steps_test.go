@@ -331,8 +331,8 @@ func (m *model) scrub(rt *rapid.T) {
 	}
 }
 
-// migrateBackAndForth has all batches where the original has them, and perhaps returns them. All
-// workers are taken for dead.
+// migrateBackAndForth moves all batches to the original's keys, and perhaps back. All workers count
+// as dead.
 func (m *model) migrateBackAndForth(rt *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(rt, "migrate") > 0 {
 		rt.Skip("not now")

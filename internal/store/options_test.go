@@ -177,8 +177,8 @@ func TestWhatWasSentBeforeAChangeThrottlesNothing(t *testing.T) {
 	})
 }
 
-// TestWhatWasTriedAfterAChangeThrottles has a batch that was in flight when its subscriber was to
-// be tried succeed in part, and then fail.
+// TestWhatWasTriedAfterAChangeThrottles: a batch that was in flight when its subscriber was to be
+// tried succeeds in part, and then fails.
 func TestWhatWasTriedAfterAChangeThrottles(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newSliced(t, server, 10, map[string]string{"partial": "true"})

@@ -98,7 +98,7 @@ func newPaced(t *testing.T, server *rdbtest.Server, maxEvents int, options map[s
 	return f
 }
 
-// TestThePaceIsExact has two workers, that may both deliver to a subscriber, keep its limits.
+// TestThePaceIsExact: two workers that may both deliver to a subscriber keep its limits.
 func TestThePaceIsExact(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for name, c := range map[string]struct {
@@ -142,7 +142,7 @@ func TestALateTurnCostsNoPace(t *testing.T) {
 	})
 }
 
-// TestFailedAttemptsArePaced has an endpoint fail all the time, and then ask for a longer pause.
+// TestFailedAttemptsArePaced: an endpoint fails all the time, and then asks for a longer pause.
 func TestFailedAttemptsArePaced(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newPaced(t, server, 1, map[string]string{"max_requests_per_minute": "60"})
@@ -164,7 +164,7 @@ func TestFailedAttemptsArePaced(t *testing.T) {
 	})
 }
 
-// TestPacedLanesTakeTurns has four lanes share a pace: none waits until another is empty.
+// TestPacedLanesTakeTurns: four lanes share a pace, and none waits until another is empty.
 func TestPacedLanesTakeTurns(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

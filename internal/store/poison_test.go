@@ -164,7 +164,7 @@ func TestDropOldestGetsPastWhatIsWrong(t *testing.T) {
 	})
 }
 
-// TestADamagedLaneHoldsUpNobodyElse has many batches of a subscriber come up whose lane is none.
+// TestADamagedLaneHoldsUpNobodyElse: many batches of a subscriber with a damaged lane come up.
 func TestADamagedLaneHoldsUpNobodyElse(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

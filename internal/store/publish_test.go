@@ -19,8 +19,8 @@ import (
 	"routemaster/internal/wire/wiretest"
 )
 
-// TestAPublishThatFailsWritesNothing has each key that a publish writes for all subscribers be of
-// another type, and a publish fail that would open a batch, or that would fill one.
+// TestAPublishThatFailsWritesNothing gives each key that a publish writes for all subscribers
+// another type, for a publish that would open a batch, and for one that would fill one.
 func TestAPublishThatFailsWritesNothing(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, key := range []string{"batches:index", "jobs:index:main", "jobs:scheduled:main", "jobs:instant:main", "topics"} {

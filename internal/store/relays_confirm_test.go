@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestARelayIsHandedOverOnceReplicasKnowOfIt has none confirm that it was taken.
+// TestARelayIsHandedOverOnceReplicasKnowOfIt: at first no replica confirms that it was taken.
 func TestARelayIsHandedOverOnceReplicasKnowOfIt(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		w, to, ctx := storetest.NewPartitions(t, server.Open(t)), rdb.Number(1), t.Context()

@@ -58,8 +58,8 @@ func ReceivedByRelay(r queue.Result) map[bus.Token]int {
 	return came.Received
 }
 
-// RelayKind are the relays as a kind of the queue's entries. A result must always have a time to
-// retry: the job goes by itself when its outbox is found empty.
+// RelayKind returns relays as a kind of the queue's entries. A result must always have a time to
+// retry: the job is removed when its outbox is found empty.
 func RelayKind() queue.Kind { return relayKind{} }
 
 type relayKind struct{}

@@ -228,7 +228,7 @@ func TestOpeningAndClosing(t *testing.T) {
 	})
 }
 
-// TestOutboxesThatAreDamaged has keys of another type: a publish is refused whole.
+// TestOutboxesThatAreDamaged uses keys of another type: a publish is refused whole.
 func TestOutboxesThatAreDamaged(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		to, ctx := rdb.Number(1), t.Context()

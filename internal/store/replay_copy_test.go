@@ -61,7 +61,7 @@ func TestAReplayWaitsForRoom(t *testing.T) {
 	})
 }
 
-// TestCopyGoesOnWithinARun has a subscriber make room while a run looks.
+// TestCopyGoesOnWithinARun: a subscriber makes room while a run looks.
 func TestCopyGoesOnWithinARun(t *testing.T) {
 	eachReplayBench(t, 100_000, func(t *testing.T, b *replayBench) {
 		const all = store.MaxWaiting + 1000
@@ -172,7 +172,7 @@ func TestWhatEndsAReplay(t *testing.T) {
 	}
 }
 
-// TestReplaysGoWithTheirSubscriber has a run meet one that has gone.
+// TestReplaysGoWithTheirSubscriber: a run meets a replay whose subscriber has gone.
 func TestReplaysGoWithTheirSubscriber(t *testing.T) {
 	eachReplayBench(t, 100_000, func(t *testing.T, b *replayBench) {
 		b.PublishEvents(replayWidgets, 1, 2000, 0)

@@ -125,7 +125,7 @@ func TestOldBatchesAreDropped(t *testing.T) {
 	})
 }
 
-// TestANoticeComesBeforeWhatWaitsForAThrottle has a throttled subscriber lose two of three batches.
+// TestANoticeComesBeforeWhatWaitsForAThrottle: a throttled subscriber loses two of three batches.
 func TestANoticeComesBeforeWhatWaitsForAThrottle(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newRetentionFixture(t, server)
@@ -152,7 +152,7 @@ func TestANoticeComesBeforeWhatWaitsForAThrottle(t *testing.T) {
 	})
 }
 
-// TestNoticesTakeTheRoomOfNoEvent has an endpoint refuse all, notices too, while events are
+// TestNoticesTakeTheRoomOfNoEvent: an endpoint refuses everything, notices too, while events are
 // published and dropped again and again, once while a notice is in flight.
 func TestNoticesTakeTheRoomOfNoEvent(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -37,7 +37,7 @@ func (s *Store) IsRotating(ctx context.Context, token bus.Token) (bool, error) {
 type Relabelling struct {
 	// began is when it began, in ms: Redis may have lost changes from before an outage.
 	began int64
-	// score and bid are of the last batch that was looked at; empty at first.
+	// score and bid identify the last batch that was looked at; empty at first.
 	score, bid string
 }
 

@@ -144,8 +144,8 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 	})
 }
 
-// TestARotationMovesManyBatches has more than one step can move, some of them delivered or dropped
-// between two steps.
+// TestARotationMovesManyBatches: there are more than one step can move, and some are delivered or
+// dropped between two steps.
 func TestARotationMovesManyBatches(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -235,9 +235,8 @@ func TestRandomRotationsLoseAndReorderNothing(t *testing.T) {
 	})
 }
 
-// TestARelabellingGoesByTheTokenOfNow has a token changed again, and that come to its end, before a
-// slice is relabelled that was asked for before: it must not give batches to the token in between,
-// which is gone.
+// TestARelabellingGoesByTheTokenOfNow changes a token again, and completes that, before an earlier
+// relabelling of a slice runs: it must not give batches to the token in between, which is gone.
 func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -38,7 +38,7 @@ func (f *fixture) publishKeyedAt(t *testing.T, first, ms int, keys ...string) {
 	require.NoError(t, f.Publish(t.Context(), p))
 }
 
-// setLanes has a subscriber's events go by their key into lanes.
+// setLanes divides a subscriber's events into lanes by their key.
 func (f *fixture) setLanes(lanes int) {
 	f.patch(storetest.Alice, map[string]string{"lanes": fmt.Sprint(lanes), "order_key": `"/data/key"`})
 }
@@ -376,7 +376,7 @@ func TestWhatALanedSubscriberLeavesIsRenamed(t *testing.T) {
 	})
 }
 
-// TestALanedSubscriberSubscribesAnew has batches of the subscription before in flight meanwhile.
+// TestALanedSubscriberSubscribesAnew while batches of its earlier subscription are in flight.
 func TestALanedSubscriberSubscribesAnew(t *testing.T) {
 	for _, lanes := range []int{1, 2, 5} {
 		for _, end := range []storetest.Result{storetest.Done, {RetryAt: storetest.After(60_000), Failure: bus.EndpointFailure}} {

@@ -29,7 +29,7 @@ type Basis struct {
 	Test bool
 	// WebhookID signed the content when it was a dead letter, else empty.
 	WebhookID string
-	// Replay is the replay that the batch is of, or empty.
+	// Replay is the replay that the batch belongs to, or empty.
 	Replay bus.ReplayID
 	// Gap is whether the batch is a gap notice.
 	Gap bool

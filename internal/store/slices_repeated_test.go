@@ -12,9 +12,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestARepeatedResultRemovesNothingMore has a subscriber that was throttled acknowledge a part of a
-// batch. That wakes the batch, in the step that notes it; the reply is lost, so the worker repeats
-// the step.
+// TestARepeatedResultRemovesNothingMore: a throttled subscriber acknowledges a part of a batch. The
+// step that notes it also wakes the batch; the reply is lost, so the worker repeats the step.
 func TestARepeatedResultRemovesNothingMore(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newSliced(t, server, 10, map[string]string{"partial": "true", "strict_order": "true"})

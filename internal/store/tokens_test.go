@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TestATokenIsOfOneClient has several clients ask for one token at the same time.
+// TestATokenIsOfOneClient: several clients ask for one token at the same time.
 func TestATokenIsOfOneClient(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		st := storetest.Open(t, server)

@@ -24,7 +24,7 @@ type Publication struct {
 	ReceivedAt int64
 	// IdempotencyKey, if not nil, makes a repetition of the same request store nothing.
 	IdempotencyKey *bus.IdempotencyKey
-	// Traceparents are of the requests that the events came with (W3C), if these are traced. A batch
+	// Traceparents come from the requests that brought the events (W3C), if these are traced. A batch
 	// keeps a few.
 	Traceparents []string
 }

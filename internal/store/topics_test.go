@@ -48,7 +48,7 @@ func TestATopicBelongsToTheClientOfATokenThatIsGone(t *testing.T) {
 	})
 }
 
-// TestATopicOfOldDataKeepsItsOwner has topics that were claimed before owners were noted.
+// TestATopicOfOldDataKeepsItsOwner uses topics that were claimed before owners were noted.
 func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -74,8 +74,8 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 	})
 }
 
-// TestAnOwnerThatIsNotedWronglyGivesNothingAway has the Ruby original, which does not know of
-// notes, give a topic to another.
+// TestAnOwnerThatIsNotedWronglyGivesNothingAway: the Ruby original, which does not know the notes,
+// gives a topic to another client.
 func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

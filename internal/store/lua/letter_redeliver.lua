@@ -12,8 +12,8 @@ if redis.pcall('HEXISTS', subscriber_key(token), 'callback') ~= 1 then
   return { 0, 'not subscribed' }
 end
 
--- Has a batch bear the webhook-id that its content had. Its state is looked at only if its
--- subscriber has a version of its options.
+-- Gives a batch the webhook-id that its content had. Its state is read only if its subscriber has a
+-- version of its options.
 local function keep_identity(bid)
   local found = redis.pcall('HMGET', dead_letter_cause_key(bid), 'revision', 'webhook_id')
   local revision, id = found[1] or '0', found[2] or ''

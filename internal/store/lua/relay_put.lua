@@ -89,7 +89,7 @@ for i, run in ipairs(runs) do
   end
 end
 for _, field in ipairs(passed) do redis.call('HDEL', relay_starts_key(), field) end
--- Last, so that a script that fails on the way is not taken for done.
+-- Last, so that a script that fails before this does not count as done.
 redis.call('LPUSH', relayed_key(home), uid)
 redis.call('LTRIM', relayed_key(home), 0, KNOWN - 1)
 local done = { 1, table.concat(unwanted, ' ') }

@@ -91,7 +91,7 @@ if extras then
   if extras.keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
   extras.tell(FIRST, LAST)
 end
--- Last, so that a script that fails on the way is not taken for done.
+-- Last, so that a script that fails before this does not count as done.
 if slice then
   local dropped = keys.put(slice, key, digest, now, life)
   if dropped > 0 then return { 1, table.concat(tokens, ' '), dropped } end

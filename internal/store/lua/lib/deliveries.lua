@@ -217,7 +217,7 @@ function BATCH.take_ahead(entry)
   return found, true
 end
 
--- Has a batch that was taken ahead, and was not begun, wait for its turn as before. Where several
+-- Makes a batch that was taken ahead, and was not begun, wait for its turn as before. Where several
 -- may be in flight it comes after the others: no order is promised there.
 function BATCH.give_back(settings, bid, job)
   local token = redis.pcall('LRANGE', batch_key(bid), 0, 0)[1]

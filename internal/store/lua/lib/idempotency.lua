@@ -82,8 +82,8 @@ local function idempotency_keys(name)
     end
   end
 
-  -- Has a key that is used again live on, and with it its slice. The first write takes no memory,
-  -- so a full Redis answers a repetition too; and replicas have something to confirm.
+  -- Extends the life of a key that is used again, and of its slice. The first write takes no
+  -- memory, so a full Redis answers a repetition too; and replicas have something to confirm.
   function self.renew(slice, now, life)
     local expires = math.max(slice.expires, now + life)
     redis.call('PEXPIRE', slice.key, string.format('%.0f', expires - now))

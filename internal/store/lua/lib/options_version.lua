@@ -1,7 +1,7 @@
 -- The version of a subscriber's options, in the fields `plan` of options:{token} and of its state.
 
--- Has the step that takes a batch of a subscriber look for the batch's state. It does so only if it
--- sees a version, so a subscriber without options gets one too.
+-- Makes the step that takes a batch of a subscriber read the batch's state. It does so only if
+-- there is a version, so a subscriber without options gets one too.
 local function need_options_version(token, version)
   if redis.call('HSETNX', delivery_key(token), 'plan', version) == 1 then
     redis.call('HSET', options_key(token), 'plan', version)

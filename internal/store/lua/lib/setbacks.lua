@@ -82,8 +82,8 @@ local function setbacks()
     end
   end
 
-  -- Has the batch that was refused least often come up before its time: there is reason to think
-  -- that the endpoint would take it now. If it does the next comes up, and so on.
+  -- Makes the least often refused batch come up before its time: the endpoint would probably take
+  -- it now. If it does the next comes up, and so on.
   function self.retry_refused(token)
     local refused = redis.pcall(
       'ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)
