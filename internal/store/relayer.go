@@ -33,7 +33,8 @@ type Relayer struct {
 	absences map[side]*absence
 }
 
-// side is a partition as one side of relays: it does not confirm its writes, or it takes none.
+// side is a partition in one role of relays: the home, whose writes must be confirmed, or the
+// target.
 type side struct {
 	of     rdb.Number
 	isHome bool

@@ -42,7 +42,7 @@ func (h *Head) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.String("to_partition", h.To.String()), slog.Int("events", len(h.Events))}
 }
 
-// The results of a relay, as in lua/lib/kind.lua: its events have arrived, or they would open too
+// The results of a relay, as in lua/lib/relays.lua: its events have arrived, or they would open too
 // many batches at once.
 const arrived, tooLarge = "arrived", "too large"
 
@@ -80,7 +80,7 @@ func (relayKind) Settings(context.Context) []any {
 	return []any{string(bus.NewBatchID()), maxRelayed, maxBytes}
 }
 
-// Payload is part of [queue.Kind]: it reads the reply of RELAY.take in lua/lib/kind.lua.
+// Payload is part of [queue.Kind]: it reads the reply of RELAY.take in lua/lib/relays.lua.
 func (relayKind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	number, err := strconv.Atoi(job.Args[0])
 	if err != nil {
