@@ -32,8 +32,8 @@ type Subscription struct {
 	// Max is the limit of events of a batch, 1 to 10,000. If it is zero, it is unchanged: 100 at
 	// first.
 	Max int
-	// Options are set besides, by their names in the JSON of the Info of package subscriber, but for
-	// those of the fields above. What is not named is unchanged.
+	// Options are further options, by their JSON names in the Info of package subscriber. The fields
+	// above cannot be set here. Options that are not named stay as they are.
 	Options map[string]any
 }
 
@@ -88,8 +88,7 @@ func (c *Client) UnsubscribeAll(ctx context.Context) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: "/subscriber", operation: "unsubscribe"}, nil)
 }
 
-// SubscriptionStatus is the state of a subscriber. Its JSON is that of the bus's GET
-// /subscriptions.
+// SubscriptionStatus is the state of a subscriber. It has the JSON of the bus's GET /subscriptions.
 type SubscriptionStatus struct {
 	// Subscriber is the token for root and for the subscriber itself, the client's name for others.
 	Subscriber string
@@ -194,8 +193,8 @@ func (c *Client) SubscriptionsPage(ctx context.Context, p Page) (some []Subscrip
 // Topic is a topic of the bus.
 type Topic struct {
 	Name string `json:"name"`
-	// Publisher is the token for root and for the publisher itself, the client's name for others.
-	// It is empty until somebody publishes.
+	// Publisher is the token for root and for the publisher itself, the client's name for others. It
+	// is empty until the first publish.
 	Publisher string `json:"publisher"`
 	// Events is how many events have been published so far.
 	Events int64 `json:"events"`

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 const token = "shop--secret"
 
-// waitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that
+// waitTimeout bounds how long a test waits for an expected event. Only a failing test waits that
 // long.
 const waitTimeout = 2 * time.Minute
 
@@ -143,7 +143,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 func TestAContextEndsAPause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusServiceUnavailable) })
-	// Cancel once the response has been read, or the error would be that of the context.
+	// Cancel once the response has been read, or the error would be the context's.
 	cancelling := transport(func(r *http.Request) (*http.Response, error) {
 		resp, err := http.DefaultTransport.RoundTrip(r)
 		if err == nil {

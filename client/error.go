@@ -15,9 +15,9 @@ import (
 
 // Error is a response of the bus that is not 2xx. Find it with [errors.As].
 type Error struct {
-	// Status is the HTTP status: 400 for an invalid request, 401 for an unknown token, 403 for what
-	// this client may not do, 404, 409 for an idempotency key that was used for another request or
-	// a token of another client, 413, 503.
+	// Status is the HTTP status: 400 for an invalid request, 401 for an unknown token, 403 if this
+	// client may not do it, 404, 409 for an idempotency key that was used for another request or a
+	// token of another client, 413, 503.
 	Status int
 	// ID is the kind of error, such as "job_type_not_found", for programs to go by. It is empty if
 	// the response is not from a bus.
@@ -25,12 +25,12 @@ type Error struct {
 	// Title is the status in words. Detail says what to change, without control characters; it is
 	// empty if the response is not from a bus.
 	Title, Detail string
-	// Pointer is the JSON pointer of the field at fault in what was sent, if it is one field.
+	// Pointer is the JSON pointer of the request's field at fault, if it is one field.
 	Pointer string
 	// RetryAfter is how long the bus asks to wait, 0 if it does not.
 	RetryAfter time.Duration
-	// Faults are all errors of a text with several, such as definitions of state machines. States are
-	// those whose labels are in the way of definitions.
+	// Faults are all errors of a text with several, such as definitions of state machines. States
+	// lists the states that definitions would remove while labels are in them.
 	Faults []Fault
 	States []StateLabels
 }
@@ -53,7 +53,7 @@ const maxProblem = 64 << 10
 func readError(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode}
 	var text []byte
-	if e.Status != http.StatusSwitchingProtocols { // what follows is not a body
+	if e.Status != http.StatusSwitchingProtocols { // another protocol follows, not a body
 		text, _ = io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	}
 	p := readProblem(resp.Header.Get("Content-Type"), text)
@@ -74,7 +74,7 @@ func (e *connectionError) Unwrap() error { return e.error }
 // RedirectError is a redirect that was followed to an address that does not respond, or not with
 // TLS.
 type RedirectError struct {
-	// Status is that of the redirect.
+	// Status is the HTTP status of the redirect.
 	Status int
 	// To is the scheme and the host that it led to.
 	To string

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// EventType is what happened to a thing.
+// EventType says what happened to a thing.
 type EventType string
 
 // The event types. Noop means that nothing happened: for example, it announces an existing thing.
@@ -27,8 +27,8 @@ const (
 	Gap EventType = "gap"
 )
 
-// Event is what happened to one thing, and when. Its JSON is that of a delivery: an object with
-// topic, type, url, t (integer, ms since the Unix epoch) and, if there is any, data.
+// Event says what happened to one thing, and when. Its JSON is the one of deliveries: an object
+// with topic, type, url, t (integer, ms since the Unix epoch) and, if there is any, data.
 type Event struct {
 	// Topic is 1 to 64 characters of a-z and _.
 	Topic string
@@ -48,7 +48,8 @@ type delivered struct {
 	Topic string    `json:"topic"`
 	Type  EventType `json:"type"`
 	URL   string    `json:"url"`
-	// T is ms. The Ruby original passes on what publishers sent: fractions too.
+	// T is ms. The Ruby original passes on the number that the publisher sent, which may be a
+	// fraction.
 	T    json.Number     `json:"t,omitempty"`
 	Data json.RawMessage `json:"data,omitempty"`
 }

@@ -13,7 +13,7 @@ import (
 	"routemaster/client"
 )
 
-// exampleBus is a bus as far as the examples need one: it prints what is published.
+// exampleBus is a bus reduced to the needs of the examples: it prints the published events.
 func exampleBus() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

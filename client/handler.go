@@ -19,14 +19,15 @@ const MaxDelivery = 64 << 20
 
 // NewHandler returns a subscriber's callback. When receive returns nil, the handler responds 204,
 // which acknowledges the batch. When receive returns an error, or panics, it responds 500 and the
-// bus delivers the batch again later. The error is not sent to the bus; log it yourself. Errors of
-// package receipt have only some of the events delivered again, if the subscriber has the option
-// partial. An event may arrive more than once, so receive must be idempotent. Batches arrive one at
-// a time unless the operator allows more.
+// bus delivers the batch again later. The error is not sent to the bus; log it yourself. With an
+// error of package receipt the bus redelivers only some of the events, if the subscriber has the
+// option partial. An event may arrive more than once, so receive must be idempotent. Batches arrive
+// one at a time unless the operator allows more.
 //
-// The uuid is the one of the [Subscription]. Deliveries without it get 401, and so do those that a
-// [Verifier] refuses: see [WithVerifier]. With a verifier the uuid may be empty, and is not checked
-// then. With neither, NewHandler panics, because anybody could deliver events.
+// The uuid is the one of the [Subscription]. The handler responds 401 to deliveries without it, and
+// to deliveries that a [Verifier] refuses: see [WithVerifier]. With a verifier the uuid may be
+// empty, and is not checked then. With neither, NewHandler panics, because anyone could deliver
+// events.
 func NewHandler(uuid string, receive func(ctx context.Context, events []Event) error, options ...HandlerOption) http.Handler {
 	h := &handler{receive: receive}
 	if uuid != "" {
@@ -82,7 +83,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err = h.receive(r.Context(), events)
 }
 
-// respond says what became of a delivery.
+// respond writes the response to a delivery that ended with err.
 func respond(w http.ResponseWriter, err error) {
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -103,8 +104,8 @@ func (h *handler) knows(r *http.Request) bool {
 	return h.uuid == nil || subtle.ConstantTimeCompare(digest[:], h.uuid) == 1
 }
 
-// read reads and checks the body of a delivery. If there is a problem, status is that of the
-// response.
+// read reads and checks the body of a delivery. If there is a problem, status is the HTTP status to
+// respond with.
 func (h *handler) read(w http.ResponseWriter, r *http.Request) (events []Event, status int, problem string) {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxDelivery))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {

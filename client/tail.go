@@ -32,7 +32,7 @@ type TailItem struct {
 // tailSilence is how long a bus may send nothing. It sends a line every 15 s.
 const tailSilence = 45 * time.Second
 
-// ErrTailEnded is why a tail is lost whose stream the bus has ended in order.
+// ErrTailEnded is the error of a tail whose stream the bus ended in order.
 var ErrTailEnded = errors.New("the bus has ended the stream")
 
 // tailSettled is how long a stream must have lasted for the next one to begin without a pause that

@@ -20,8 +20,8 @@ const MaxSignatureAge = 5 * time.Minute
 var (
 	// ErrUnsigned means that a delivery lacks a header of the standard, or has it twice.
 	ErrUnsigned = errors.New("the delivery is not signed: it must have webhook-id, webhook-timestamp and webhook-signature once each")
-	// ErrSignatureTime means that a delivery is from another time: somebody may have recorded it, or
-	// a clock is wrong.
+	// ErrSignatureTime means that the delivery's time is too far from now: it may be a recorded
+	// delivery, or a clock is wrong.
 	ErrSignatureTime = errors.New("the delivery is not from now: its webhook-timestamp is more than 5 minutes off")
 	// ErrSignature means that no signature fits: the delivery was signed with another secret, or was
 	// changed on the way.
@@ -71,8 +71,8 @@ func parseVerifierKey(text string) (verifierKey, bool) {
 	return verifierKey{}, false
 }
 
-// Verify checks that a delivery with a header and a body was signed by the bus, and within
-// [MaxSignatureAge] of a time: that of its receipt. The body must be as it was received, byte for
+// Verify checks that a delivery with a header and a body was signed by the bus within
+// [MaxSignatureAge] of at, the time of its receipt. The body must be as it was received, byte for
 // byte. It fails with [ErrUnsigned], [ErrSignatureTime] or [ErrSignature].
 func (v *Verifier) Verify(header http.Header, body []byte, at time.Time) error {
 	values := make([]string, 3)

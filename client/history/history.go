@@ -1,5 +1,5 @@
-// Package history is for programs that read again what a topic has received, each with a cursor of
-// its own, and for its publisher, who says how much of it the bus keeps.
+// Package history reads a topic's past events again, each reader with its own cursor, and lets the
+// topic's publisher set how much of them the bus keeps.
 //
 //	widgets := history.Of(bus, "widgets") // a *client.Client
 //	for event, err := range widgets.Events(ctx, history.Start{Since: yesterday}) {
@@ -39,22 +39,22 @@ type Limits struct {
 	Events int64 `json:"events,omitzero"`
 	// Age is for how long an event is kept, 1 s to 30 days.
 	Age subscriber.Milliseconds `json:"age,omitzero"`
-	// Bytes is the size of what is kept, 1,000 to 1,000,000,000: of the events as the bus stores
-	// them, with 8 bytes more for each.
+	// Bytes is the size of the kept events as the bus stores them, plus 8 bytes for each: 1,000 to
+	// 1,000,000,000.
 	Bytes int64 `json:"bytes,omitzero"`
 }
 
-// Info is what a history keeps. Its JSON is that of the bus's GET /topics/{name}/history, without
-// what is null.
+// Info describes the contents of a history. It has the JSON of the bus's GET
+// /topics/{name}/history, without nulls.
 type Info struct {
 	Limits
-	// First is the position of the oldest event, Last that of the newest. Of an empty history First
-	// is the next position, and Last the one before it.
+	// First is the position of the oldest event, Last the position of the newest. In an empty history
+	// First is the next position, and Last the one before it.
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
 	// OldestAt is when the bus received the oldest event; zero if there is none.
 	OldestAt subscriber.Time `json:"oldest_at,omitzero"`
-	// StoredEvents and StoredBytes are what there is.
+	// StoredEvents and StoredBytes are the current size.
 	StoredEvents int64 `json:"stored_events"`
 	StoredBytes  int64 `json:"stored_bytes"`
 }
@@ -65,7 +65,7 @@ func (h *History) Put(ctx context.Context, l Limits) error {
 	return h.call(ctx, "keep a history", http.MethodPut, "/history", l, nil)
 }
 
-// Get returns what the history keeps: 404 if the topic keeps none.
+// Get describes the contents of the history: 404 if the topic keeps none.
 func (h *History) Get(ctx context.Context) (info Info, err error) {
 	err = h.call(ctx, "show a history", http.MethodGet, "/history", nil, &info)
 	return info, err
@@ -76,7 +76,7 @@ func (h *History) Delete(ctx context.Context) error {
 	return h.call(ctx, "remove a history", http.MethodDelete, "/history", nil, nil)
 }
 
-// Event is an event in a history. Its JSON is that of the bus's GET /topics/{name}/events.
+// Event is an event in a history. It has the JSON of the bus's GET /topics/{name}/events.
 type Event struct {
 	// Position is 1 for the first event that the topic ever received. Positions have no gaps.
 	Position int64
@@ -87,7 +87,7 @@ type Event struct {
 	client.Event
 }
 
-// head is what the JSON of an event has besides the event.
+// head is the part of an event's JSON that [client.Event] does not have.
 type head struct {
 	Position   int64           `json:"position"`
 	ReceivedAt subscriber.Time `json:"received_at"`
@@ -122,8 +122,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 // Start says where to begin to read. The zero value is the oldest event that is kept.
 type Start struct {
-	// Position is that of the first event wanted. If it is not kept any more, the oldest that is
-	// comes first.
+	// Position is the position of the first event wanted. If the bus no longer keeps it, reading
+	// starts with the oldest kept event.
 	Position int64
 	// Since, if Position is 0, is when the first event wanted was received at the earliest.
 	Since time.Time

@@ -45,8 +45,8 @@ type Job struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// Deadline is when its service, which has it, has to report; else zero.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason is why the last attempt failed or was put off: the error that the service has reported,
-	// or what else happened.
+	// Reason says why the last attempt failed or was put off: the error that the service reported, or
+	// the bus's own reason.
 	Reason string `json:"reason,omitzero"`
 	// EnqueuedAt is when the job was enqueued, StartedAt when its last attempt began, EndedAt when it
 	// ended; zero if that has not happened.
@@ -114,7 +114,7 @@ func (j *Jobs) JobOf(ctx context.Context, name, id string) (job Job, err error) 
 
 // Attempt is one time that a job was given to its service, or should have been.
 type Attempt struct {
-	// Attempt is how many attempts were left, this one included: what a report names.
+	// Attempt is how many attempts were left, this one included. Reports name this number.
 	Attempt int `json:"attempt"`
 	// BeganAt and EndedAt are zero if that is not known, or has not happened. Duration is the time
 	// between them.
@@ -162,7 +162,7 @@ func (j *Jobs) replay(ctx context.Context, id, path string) (replayed Job, err e
 	return replayed, err
 }
 
-// Report is what a service says of an attempt.
+// Report is a service's report on an attempt.
 type Report struct {
 	// Attempt is the one that the job was given with.
 	Attempt   int
@@ -217,7 +217,7 @@ type Fetched struct {
 
 // Fetch takes up to 100 jobs of a type whose services fetch them. It waits up to 30 s for the
 // first, and returns none if none came. The timeout of the HTTP client (30 s) has to be longer than
-// that. The request is not sent again.
+// wait. The request is not sent again.
 func (j *Jobs) Fetch(ctx context.Context, name string, limit int, wait time.Duration) (fetched []Fetched, err error) {
 	body := struct {
 		Max  int                     `json:"max"`

@@ -12,7 +12,7 @@ import (
 	"routemaster/client/internal/header"
 )
 
-// Filter says which jobs are meant. What is empty means all.
+// Filter selects jobs. An empty field selects all.
 type Filter struct{ Type, Status string }
 
 // Page is a part of a list of jobs, newest first.

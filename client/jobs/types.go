@@ -42,8 +42,8 @@ type Type struct {
 	Schedule     string          `json:"schedule,omitzero"`
 	Timezone     string          `json:"timezone,omitzero"`
 	ScheduleData json.RawMessage `json:"schedule_data,omitempty"`
-	// Clients are the names of those that may enqueue, cancel, replay, fetch, extend and report its
-	// jobs, 1 to 32, besides root; nil is all.
+	// Clients are the names of 1 to 32 clients that may enqueue, cancel, replay, fetch, extend and
+	// report its jobs, besides root; nil allows all.
 	Clients []string `json:"clients,omitzero"`
 }
 
@@ -61,8 +61,8 @@ type TypeInfo struct {
 	HeldUntil time.Time `json:"held_until,omitzero"`
 	// SkippedAt is the last time that its schedule has skipped; zero if it has enqueued one since.
 	SkippedAt time.Time `json:"skipped_at,omitzero"`
-	// SkipReason is why: "jobs_open", too many of its jobs had not ended, or "account_full", that of
-	// its owner; empty if it has not.
+	// SkipReason says why: "jobs_open" if too many of its jobs had not ended, "account_full" if its
+	// owner's account was full; empty if it has not.
 	SkipReason string `json:"skip_reason,omitempty"`
 	Counts     Counts `json:"counts"`
 	// Causes are why jobs that have not ended are not in progress, or stay there: "no_worker",
@@ -72,8 +72,8 @@ type TypeInfo struct {
 
 // Counts are how many jobs of a type there are that have not ended.
 type Counts struct {
-	// Queued is all that wait, Waiting those of them that are due and held back by the limit or a
-	// pause.
+	// Queued counts all jobs that wait, Waiting the ones among them that are due and held back by the
+	// limit or a pause.
 	Queued     int64 `json:"queued"`
 	Waiting    int64 `json:"waiting"`
 	InProgress int64 `json:"in_progress"`

@@ -60,11 +60,11 @@ type worker struct {
 	running sync.WaitGroup
 }
 
-// Work fetches the jobs of a type and does them until the context is done. Then it takes no more,
-// and returns nil when those in hand, and those of the last fetch, are done: no job is lost. It
-// moves their deadlines while their handlers run, and repeats reports until the bus has taken or
-// refused them; after the stop, until the deadline at most. It returns an error if the bus cannot
-// be asked for the type at first, or refuses later to give it jobs.
+// Work fetches the jobs of a type and does them until the context is done. Then it fetches no more,
+// finishes the jobs in hand, including the last fetch, and returns nil: no job is lost. It extends
+// deadlines while handlers run, and repeats reports until the bus has accepted or refused them;
+// after the stop, until the deadline at most. It returns an error if it cannot ask the bus for the
+// type at first, or if the bus refuses later to give it jobs.
 func (j *Jobs) Work(ctx context.Context, name string, handle Handler, options WorkOptions) error {
 	t, err := j.Type(ctx, name)
 	if err != nil {

@@ -72,13 +72,13 @@ func (p *Part) UnmarshalJSON(text []byte) error {
 	return exactly(text, (*part)(p))
 }
 
-// Waiting is why a label is in its gate, and what will have the condition evaluated.
+// Waiting says why a label is in its gate, and which triggers evaluate the condition next.
 type Waiting struct {
 	Explanation
 	Triggers []Trigger `json:"triggers"`
 }
 
-// Trigger is what will have a condition evaluated.
+// Trigger is an event or a time that evaluates a condition.
 type Trigger struct {
 	// Type is "metadata", "time", "interval", "topic" or "retry".
 	Type string `json:"type"`
@@ -89,9 +89,9 @@ type Trigger struct {
 	At subscriber.Time `json:"at,omitzero"`
 }
 
-// Action is what has come of a webhook so far.
+// Action is the state of a webhook's attempts so far.
 type Action struct {
-	// Attempts is how many have failed, LastStatus and LastError what came of the last one.
+	// Attempts is how many have failed. LastStatus and LastError describe the last one.
 	Attempts   int             `json:"attempts"`
 	LastStatus int             `json:"last_status,omitempty"`
 	LastError  string          `json:"last_error,omitempty"`
@@ -104,7 +104,7 @@ type Errored struct {
 	Reason string          `json:"reason"`
 }
 
-// metadata is what changes of labels send.
+// metadata is the body of requests that change a label.
 type metadata struct {
 	Metadata map[string]any `json:"metadata"`
 }
@@ -162,7 +162,7 @@ func (m *Machine) Evaluate(ctx context.Context, label string) (status Status, er
 	return status, err
 }
 
-// DryRun is what would happen if the gate of a label were evaluated.
+// DryRun is the outcome that evaluating a label's gate now would have.
 type DryRun struct {
 	State string `json:"state"`
 	Explanation

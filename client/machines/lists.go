@@ -15,7 +15,7 @@ import (
 // MaxPage is how many elements a page of a list has at most.
 const MaxPage = 1000
 
-// Filter says which labels are meant. What is zero means all.
+// Filter selects labels. A zero field selects all.
 type Filter struct {
 	State   string
 	Errored bool
@@ -77,16 +77,16 @@ type Move struct {
 type Why struct {
 	// Hops is how many moves have set off one another through topics, up to this one.
 	Hops int `json:"hops,omitempty"`
-	// Trigger is what had the gate evaluated, Values are those of the parts of its condition.
+	// Trigger is the trigger that evaluated the gate. Values are the values of its condition's parts.
 	Trigger string `json:"trigger,omitempty"`
 	Values  Object `json:"values,omitempty"`
-	// Status is that of the answer to the action's webhook.
+	// Status is the HTTP status of the response to the action's webhook.
 	Status int `json:"status,omitempty"`
 }
 
 // History is the moves of a label.
 type History struct {
-	// Moves are those that are kept, the latest first.
+	// Moves are the moves still kept, the latest first.
 	Moves []Move `json:"history"`
 	// Count is how many there were, the creation included.
 	Count int64 `json:"count"`

@@ -1,5 +1,5 @@
-// Package machines is for programs whose users, orders or whatever else go through the states of a
-// state machine. Such a thing is a label; its metadata is all that a program pushes.
+// Package machines moves labels through the states of a state machine. A label stands for a user,
+// an order or any other thing; its metadata is all that a program pushes.
 //
 //	users := machines.Of(bus, "onboarding") // a *client.Client
 //	label, err := users.Create(ctx, "user-7", map[string]any{"plan": "free"})
@@ -35,7 +35,7 @@ func (m *Machine) Waiting(wait subscriber.Milliseconds) *Machine {
 	return &Machine{client: m.client, name: m.name, wait: &wait}
 }
 
-// Applied is what became of definitions.
+// Applied is the result of applying definitions.
 type Applied struct {
 	// Version counts the changes of the definitions.
 	Version  int64          `json:"version"`
@@ -76,7 +76,7 @@ func Names(ctx context.Context, c *client.Client) (names []string, version int64
 // Info is a machine as the bus has it.
 type Info struct {
 	Name string `json:"name"`
-	// Version is that of the definitions, and AppliedAt since when they hold.
+	// Version is the version of the definitions. AppliedAt is when they were applied.
 	Version   int64           `json:"version"`
 	AppliedAt subscriber.Time `json:"applied_at"`
 	// Definition is as in the YAML. Only root sees the headers of webhooks.

@@ -25,7 +25,7 @@ import (
 	"slices"
 )
 
-// part is what is said of some events.
+// part is the result of some events.
 type part struct {
 	retry   []int
 	from    *int
@@ -51,8 +51,8 @@ func (p *part) Error() string {
 // Retry has events delivered again, later.
 func Retry(indexes ...int) error { return &part{retry: indexes} }
 
-// RetryFrom has an event and all behind it delivered again, unless they are rejected: for who works
-// in order, and has stopped.
+// RetryFrom asks for an event and all after it to be delivered again, unless they are rejected. It
+// is for receivers that work in order and have stopped.
 func RetryFrom(index int) error { return &part{from: &index} }
 
 // Reject has an event never delivered again. It becomes a dead letter, if the subscriber keeps

@@ -9,8 +9,8 @@ import (
 	"routemaster/client"
 )
 
-// Attempt is an attempt of the bus to deliver events of a batch. Its JSON is that of the bus's GET
-// /subscriber/attempts, without what is null.
+// Attempt is an attempt of the bus to deliver events of a batch. It has the JSON of the bus's GET
+// /subscriber/attempts, without nulls.
 type Attempt struct {
 	At    Time   `json:"at"`
 	Batch string `json:"batch"`
@@ -19,15 +19,15 @@ type Attempt struct {
 	Events  int `json:"events"`
 	// Outcome is "acknowledged", "partial", "failed" or "dead".
 	Outcome string `json:"outcome"`
-	// Status is that of the endpoint's answer; 0 if there was none.
+	// Status is the HTTP status of the endpoint's response; 0 if there was none.
 	Status int `json:"status,omitzero"`
 	// Error is why there was none, such as "dns", "refused" or "tls"; or "receipt", if the answer
 	// could not be read. Detail says more, mostly to root only.
 	Error  string `json:"error,omitzero"`
 	Detail string `json:"detail,omitzero"`
-	// Duration is that of the attempt.
+	// Duration is how long the attempt took.
 	Duration Milliseconds `json:"duration"`
-	// RetryAt is when what is left of the batch may be sent again; zero if nothing is.
+	// RetryAt is when the rest of the batch may be sent again; zero if nothing is left.
 	RetryAt Time `json:"retry_at,omitzero"`
 	// Excerpt is the beginning of the answer's body, as text. Clients see it if the endpoint has a
 	// public address.
@@ -44,11 +44,11 @@ type Attempt struct {
 	Test bool `json:"test,omitzero"`
 }
 
-// AttemptFilter says which attempts are meant. What is empty means all.
+// AttemptFilter selects attempts. An empty field selects all.
 type AttemptFilter struct{ Batch, Outcome string }
 
-// Attempts yields the last attempts to deliver to the subscriber, newest first. The bus
-// keeps a few, usually those that failed. An error is the last that it yields.
+// Attempts yields the last attempts to deliver to the subscriber, newest first. The bus keeps a
+// few, usually failed ones. An error is the last value that it yields.
 func (s *Subscriber) Attempts(ctx context.Context, f AttemptFilter) iter.Seq2[Attempt, error] {
 	return pages[Attempt](ctx, s, "list attempts", "/attempts", f.query())
 }
@@ -70,7 +70,7 @@ func (f AttemptFilter) query() url.Values {
 	return query
 }
 
-// Batch is a queued batch. Its JSON is that of the bus's GET /subscriber/batches.
+// Batch is a queued batch. It has the JSON of the bus's GET /subscriber/batches.
 type Batch struct {
 	ID        string `json:"id"`
 	CreatedAt Time   `json:"created_at"`
@@ -87,8 +87,8 @@ type Batch struct {
 	Replay string `json:"replay,omitzero"`
 }
 
-// BatchEvents is a queued batch with events of it. Its JSON is that of the bus's GET
-// /subscriber/batches/{id}, where the number of its events is not.
+// BatchEvents is a queued batch with events of it. It has the JSON of the bus's GET
+// /subscriber/batches/{id}, which leaves out the number of events.
 type BatchEvents struct {
 	Batch
 	Events []client.Event `json:"events"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ofError says of each error of an attempt what it is, and what to do about it.
+// ofError explains each error of an attempt, with a remedy.
 var ofError = map[string]string{
 	"dns":             "the callback's host has no address: correct the name in the callback's URL, or its DNS",
 	"denied":          "the bus does not connect to this address: use a public one, or ask the operator (ROUTEMASTER_CALLBACK_DENY)",

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Letter is a dead letter: events that the bus has given up on. Its JSON is that of the bus's GET
-// /subscriber/dead_letters, without what is null.
+// Letter is a dead letter: events that the bus has given up on. It has the JSON of the bus's GET
+// /subscriber/dead_letters, without nulls.
 type Letter struct {
 	ID string `json:"id"`
 	// DiedAt is when the bus gave up, CreatedAt when the first event of the batch came.
@@ -20,10 +20,10 @@ type Letter struct {
 	CreatedAt Time `json:"created_at"`
 	// Reason is "attempts", "age", "refused", "rejected" or "removed".
 	Reason string `json:"reason"`
-	// Status is that of the endpoint's last answer; 0 if there was none. Error is why there was none.
+	// Status is the HTTP status of the endpoint's last response; 0 if there was none. Error says why.
 	Status int    `json:"status,omitzero"`
 	Error  string `json:"error,omitzero"`
-	// Note is what the endpoint's receipt said.
+	// Note is the note of the endpoint's receipt.
 	Note string `json:"note,omitzero"`
 	// Attempts is how often the batch was tried.
 	Attempts int `json:"attempts"`
@@ -34,8 +34,8 @@ type Letter struct {
 	WebhookID string `json:"webhook_id,omitzero"`
 }
 
-// LetterEvents is a dead letter with events of it. Its JSON is that of the bus's GET
-// /subscriber/dead_letters/{id}, where the number of its events is not.
+// LetterEvents is a dead letter with events of it. It has the JSON of the bus's GET
+// /subscriber/dead_letters/{id}, which leaves out the number of events.
 type LetterEvents struct {
 	Letter
 	// Events are as they are delivered. In place of one that the bus cannot read stands
@@ -43,10 +43,10 @@ type LetterEvents struct {
 	Events []json.RawMessage `json:"events"`
 }
 
-// LetterFilter says which dead letters are meant. What is empty means all.
+// LetterFilter selects dead letters. An empty field selects all.
 type LetterFilter struct {
 	Reason string
-	// Status is that of the endpoint's last answer; [NoAnswer] if there was none.
+	// Status is the HTTP status of the endpoint's last response; [NoAnswer] if there was none.
 	Status int
 	// Since and Before bound the time of death: not before Since, and before Before.
 	Since, Before time.Time
@@ -151,10 +151,11 @@ type Moved struct {
 	Remaining int `json:"remaining"`
 }
 
-// RedeliverLetters puts dead letters of the subscriber back into its queue, behind what is there.
-// It yields the sums so far after each of its requests, which move 100 letters at most; the last
-// has no letters remaining. What dies while it goes on, as letters may that it has redelivered, is
-// not meant: so it ends. An error is the last that it yields. What was done before it is done.
+// RedeliverLetters puts dead letters of the subscriber back into its queue, behind the batches
+// there. Each request moves up to 100 letters; after each, RedeliverLetters yields the sums so far.
+// The last has no letters remaining. Letters that die meanwhile, redelivered ones included, are not
+// moved again, so it ends. An error is the last value that it yields; the letters moved before it
+// stay moved.
 func (s *Subscriber) RedeliverLetters(ctx context.Context, f LetterFilter) iter.Seq2[Moved, error] {
 	return s.moveAll(ctx, "redeliver dead letters", "/dead_letters/redeliver", f)
 }

@@ -51,8 +51,8 @@ func TestLettersAreRead(t *testing.T) {
 	}, queries)
 }
 
-// TestLettersAreMoved has 250 letters to redeliver and to discard, 100 a request: those that were
-// there when it began.
+// TestLettersAreMoved redelivers and discards 250 letters, 100 a request: the ones that were there
+// when it began.
 func TestLettersAreMoved(t *testing.T) {
 	var sent []string
 	left := 0

@@ -38,8 +38,8 @@ func pages[T any](ctx context.Context, s *Subscriber, operation, of string, quer
 	}
 }
 
-// readPage returns a page of a list of the bus, with at most limit elements, and what the query for
-// the next has as after: empty after the last.
+// readPage returns a page of a list of the bus, with at most limit elements, and the value of the
+// next query's after: empty after the last page.
 func readPage[T any](ctx context.Context, s *Subscriber, operation, of string, query url.Values, limit int) (page []T, next string, err error) {
 	query.Set("limit", strconv.Itoa(limit))
 	got, err := s.client.Call(ctx, client.Request{

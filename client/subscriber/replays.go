@@ -10,13 +10,13 @@ import (
 	"routemaster/client"
 )
 
-// Replay is a replay of a topic's history to the subscriber. Its JSON is that of the bus's GET
-// /subscriber/replays, without what is null.
+// Replay is a replay of a topic's history to the subscriber. It has the JSON of the bus's GET
+// /subscriber/replays, without nulls.
 type Replay struct {
 	ID    string `json:"id"`
 	Topic string `json:"topic"`
-	// From and To are the positions of the first and of the last event, Next is that of the next to
-	// copy.
+	// From and To are the positions of the first and of the last event, Next is the position of the
+	// next to copy.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	Next int64 `json:"next"`
@@ -66,15 +66,15 @@ func (s *Subscriber) StartReplay(ctx context.Context, topic string, of ReplayRan
 	return started, err
 }
 
-// Replays returns the replays of the subscriber that run, and those that ended in the last day,
+// Replays returns the running replays of the subscriber and the ones that ended in the last day,
 // newest first; 100 at most.
 func (s *Subscriber) Replays(ctx context.Context) (all []Replay, err error) {
 	err = s.call(ctx, "list replays", http.MethodGet, "/replays", nil, &all)
 	return all, err
 }
 
-// CancelReplay has nothing more of a replay be copied to the subscriber's queue: 404 if there is no
-// such replay. What was copied is delivered.
+// CancelReplay stops a replay from copying more events to the subscriber's queue: 404 if there is
+// no such replay. Events already copied are delivered.
 func (s *Subscriber) CancelReplay(ctx context.Context, id string) error {
 	return s.call(ctx, "cancel a replay", http.MethodDelete, "/replays/"+url.PathEscape(id), nil, nil)
 }

@@ -10,7 +10,7 @@ import (
 	"routemaster/client"
 )
 
-// Secret is a secret that deliveries are signed with. Its JSON is that of the bus's GET
+// Secret is a secret that deliveries are signed with. It has the JSON of the bus's GET
 // /subscriber/secrets.
 type Secret struct {
 	ID string `json:"id"`
@@ -46,8 +46,8 @@ type Added struct {
 	PublicKey string `json:"public_key,omitempty"`
 }
 
-// AddSecret has deliveries signed with another secret, beside those that are there: 409 if there
-// are 5. Each call adds one, also if its response was lost and it was sent again.
+// AddSecret adds a secret to sign deliveries with, beside the existing ones: 409 if there are 5.
+// Each call adds one, even if it is a retry after a lost response.
 func (s *Subscriber) AddSecret(ctx context.Context, secret NewSecret) (added Added, err error) {
 	body := map[string]any{}
 	if secret.Type != "" {

@@ -1,5 +1,5 @@
-// Package subscriber is for programs that look after a subscriber of a bus: its options, the
-// attempts to deliver to it, and what waits for it.
+// Package subscriber manages a subscriber of a bus: its options, the attempts to deliver to it, and
+// its queue.
 //
 //	shop := subscriber.New(bus) // a *client.Client
 //	for attempt, err := range shop.Attempts(ctx, subscriber.AttemptFilter{}) {
@@ -40,7 +40,8 @@ type Milliseconds int64
 // Duration is the same duration in Go's type.
 func (m Milliseconds) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
 
-// Info is what a subscriber has set, and its state. Its JSON is that of the bus's GET /subscriber.
+// Info is the configuration and the state of a subscriber. It has the JSON of the bus's GET
+// /subscriber.
 type Info struct {
 	Topics   []string `json:"topics"`
 	Callback string   `json:"callback"`
@@ -61,8 +62,8 @@ type Info struct {
 	StrictOrder bool `json:"strict_order"`
 	// Partial has the bus read a 207 as a receipt for each event.
 	Partial bool `json:"partial"`
-	// KeepAge and KeepEvents limit what waits: an older batch, and the oldest events while there are
-	// more, are dropped. 0 is no limit.
+	// KeepAge and KeepEvents limit the queue: the bus drops batches older than KeepAge, and the oldest
+	// events while there are more than KeepEvents. 0 is no limit.
 	KeepAge    Milliseconds `json:"keep_age"`
 	KeepEvents int          `json:"keep_events"`
 	// GapNotices has an event of the type [client.Gap] tell of events that are lost.
@@ -100,13 +101,13 @@ func orNull[T comparable](value T) *T {
 	return &value
 }
 
-// DeadLetters says when the bus gives up on a batch, and how much it keeps of what it gave up on.
+// DeadLetters says when the bus gives up on a batch, and how many dead letters it keeps.
 type DeadLetters struct {
 	// Attempts is how often a batch may be refused, Age how old its first event may be; 0 is no
 	// limit.
 	Attempts int          `json:"attempts,omitzero"`
 	Age      Milliseconds `json:"age,omitzero"`
-	// KeepEvents, KeepBytes and KeepAge limit what is kept.
+	// KeepEvents, KeepBytes and KeepAge limit the dead letters.
 	KeepEvents int          `json:"keep_events,omitzero"`
 	KeepBytes  int          `json:"keep_bytes,omitzero"`
 	KeepAge    Milliseconds `json:"keep_age,omitzero"`
@@ -134,7 +135,7 @@ type Status struct {
 	PacedUntil     Time `json:"paced_until"`
 	// NextDeliveryAt is when the next delivery may begin, as far as that is known.
 	NextDeliveryAt Time `json:"next_delivery_at"`
-	// Gap is what the next gap notice tells, as far as it is known.
+	// Gap is the content of the next gap notice, as far as it is known.
 	Gap *Gap `json:"gap"`
 	// Blocked is how many lanes a batch that failed holds up. It is zero unless the order is strict.
 	Blocked int `json:"blocked"`
@@ -147,8 +148,8 @@ type Status struct {
 // Gap is events that a subscriber has lost. It is also the data of an event of the type
 // [client.Gap].
 type Gap struct {
-	// Events were in Batches (and dead letters), of which the first was created at Since and the last
-	// at Until.
+	// Events were in Batches (and dead letters). The first batch was created at Since, the last at
+	// Until.
 	Events  int64 `json:"events"`
 	Batches int64 `json:"batches"`
 	Since   Time  `json:"since"`
@@ -161,7 +162,7 @@ type Gap struct {
 // IsPaused reports whether nothing is delivered at a time, because of a pause.
 func (s Status) IsPaused(now time.Time) bool { return s.PausedUntil.After(now) }
 
-// IsPausedForGood reports whether it is paused until somebody resumes it.
+// IsPausedForGood reports whether it is paused until it is resumed by a request.
 func (s Status) IsPausedForGood() bool { return s.PausedUntil.UTC().Year() >= 9999 }
 
 // Subscribe subscribes the client, or changes its subscription.
@@ -174,13 +175,12 @@ func (s *Subscriber) Unsubscribe(ctx context.Context, topic string) error {
 	return s.call(ctx, "unsubscribe from "+topic, http.MethodDelete, "/topics/"+url.PathEscape(topic), nil, nil)
 }
 
-// Delete removes the subscriber with all its subscriptions, and what waits for it: 404 if there is
-// none.
+// Delete removes the subscriber with all its subscriptions and its queue: 404 if there is none.
 func (s *Subscriber) Delete(ctx context.Context) error {
 	return s.call(ctx, "delete the subscriber", http.MethodDelete, "", nil, nil)
 }
 
-// Info returns what the subscriber has set, and its state: 404 if the client is not subscribed.
+// Info returns the configuration and the state: 404 if the client is not subscribed.
 func (s *Subscriber) Info(ctx context.Context) (info Info, err error) {
 	err = s.call(ctx, "show the subscriber", http.MethodGet, "", nil, &info)
 	return info, err
@@ -205,8 +205,8 @@ func (s *Subscriber) Resume(ctx context.Context) error {
 	return s.call(ctx, "resume the subscriber", http.MethodPost, "/resume", nil, nil)
 }
 
-// Retry has the bus try at once a subscriber whose deliveries fail, once it is well again. It is no
-// error if they do not fail.
+// Retry makes the bus try at once, instead of after its pause, a subscriber whose deliveries fail.
+// It is no error if they do not fail.
 func (s *Subscriber) Retry(ctx context.Context) error {
 	return s.call(ctx, "retry the subscriber", http.MethodPost, "/retry", nil, nil)
 }

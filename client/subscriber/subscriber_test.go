@@ -62,7 +62,7 @@ func TestASubscriberIsShown(t *testing.T) {
 	assert.JSONEq(t, strings.Replace(answer, `,"new":1`, "", 1), string(again))
 }
 
-// TestCallsAboutASubscriber looks at what is sent, for the client itself and for another one.
+// TestCallsAboutASubscriber checks the requests sent for the client itself and for another one.
 func TestCallsAboutASubscriber(t *testing.T) {
 	var sent []string
 	c := connect(t, func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestCallsAboutASubscriber(t *testing.T) {
 	}
 }
 
-// TestListsAreReadPageByPage has a bus whose pages have two elements.
+// TestListsAreReadPageByPage reads from a bus whose pages have two elements.
 func TestListsAreReadPageByPage(t *testing.T) {
 	var queries []string
 	s := subscriber.New(connect(t, func(w http.ResponseWriter, r *http.Request) {

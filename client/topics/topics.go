@@ -1,5 +1,4 @@
-// Package topics is for programs that look at one topic of a bus: who publishes to it, who is
-// subscribed, and what came last.
+// Package topics inspects one topic of a bus: its publisher, its subscribers and its last event.
 package topics
 
 import (
@@ -12,7 +11,7 @@ import (
 	"routemaster/client/subscriber"
 )
 
-// Topic is a topic of a bus. Its JSON is that of the bus's GET /topics/{topic}.
+// Topic is a topic of a bus. It has the JSON of the bus's GET /topics/{topic}.
 type Topic struct {
 	client.Topic
 	// LastEvent is the last event as it is delivered, null if there is none.

@@ -1,5 +1,5 @@
-// Package workers is for programs that look at the work of a bus's workers: what their threads run,
-// and what they run next. Only root may.
+// Package workers inspects a bus's workers: the jobs that their threads run and will run next. Only
+// root may.
 package workers
 
 import (
@@ -15,27 +15,25 @@ import (
 // MaxNext is how many of the next jobs of a queue the bus lists at most.
 const MaxNext = 100
 
-// Threads is what the threads of all workers do. Its JSON is that of the bus's GET /threads,
-// without what is null.
+// Threads are the threads of all workers. They have the JSON of the bus's GET /threads, without nulls.
 type Threads struct {
-	// Active is how many threads were heard of in the last 30 s, those of other programs included.
+	// Active counts the threads heard from in the last 30 s, including threads of other programs.
 	Active int `json:"active"`
-	// Silent is how many were not, and are still noted. What they ran is queued again.
+	// Silent counts the threads not heard from but still registered. Their jobs are queued again.
 	Silent int `json:"silent"`
-	// Running is what threads run, by queue.
+	// Running lists the jobs that threads run, by queue.
 	Running []Job `json:"running"`
 	// More is how many threads were not looked at.
 	More int `json:"more"`
 }
 
-// Job is a job in a queue: a delivery, what is to be done for a job of a service or for a label, or
-// housekeeping.
+// Job is a job in a queue: a delivery, a step of a service's job or of a label, or housekeeping.
 type Job struct {
 	Queue string `json:"queue"`
-	// Job is what it does: "batch" delivers a batch, "job" hands a job to its service, "label" does
-	// what is due for a label. It is empty if the bus cannot read the job.
+	// Job is its kind: "batch" delivers a batch, "job" hands a job to its service, "label" does the
+	// work due for a label. It is empty if the bus cannot read the job.
 	Job string `json:"job,omitzero"`
-	// Arguments say what it is about: an id, or a state machine and the name of a label.
+	// Arguments are an id, or a state machine and the name of a label.
 	Arguments []string `json:"arguments"`
 	// DueAt is zero if it is to run now, runs, or is held.
 	DueAt subscriber.Time `json:"due_at,omitzero"`
@@ -44,7 +42,7 @@ type Job struct {
 	Held bool `json:"held,omitzero"`
 	// Thread is the thread that runs it; empty if it waits.
 	Thread string `json:"thread,omitzero"`
-	// Batch is what it delivers; nil if that is no batch, or one that is gone.
+	// Batch is the batch that it delivers; nil for other jobs, or if the batch is gone.
 	Batch *Batch `json:"batch,omitzero"`
 }
 
@@ -59,7 +57,7 @@ type Batch struct {
 	Events   int `json:"events"`
 }
 
-// Get returns what the threads of all workers do.
+// Get returns the threads of all workers and their jobs.
 func Get(ctx context.Context, c *client.Client) (t Threads, err error) {
 	_, err = c.Call(ctx, client.Request{Operation: "list threads", Method: http.MethodGet, Path: "/threads"}, &t)
 	return t, err
