@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// adviceMachine is one with a label, of which the advice is.
+// adviceMachine is a machine with a label that gets advice.
 const adviceMachine = `
 state_machines:
   trial:
@@ -65,7 +65,8 @@ func TestWhatTheBusAdvisesRuns(t *testing.T) {
 	assert.Greater(t, ran, 12)
 }
 
-// adviceOfTheOverview is what it says of a bus with all problems for which it names a command.
+// adviceOfTheOverview is the overview's text for a bus with every problem that has a command as its
+// remedy.
 func adviceOfTheOverview() (text string) {
 	s := overview.Sample{
 		At: time.Now(), Lost: []bus.DataLoss{{Kind: bus.DataEmpty}}, Damaged: []string{"x"}, Held: []int{4, 7}, Away: []int{5},

@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryCommandThatIsAdvisedExists reads all texts of the programs: what they call rtm's is a
-// command. In backticks it is a whole one; outside them, where it is not help of rtm itself, it is
-// one that needs no arguments, so that it is whole, too.
+// TestEveryCommandThatIsAdvisedExists reads all texts of the programs and requires that each rtm
+// command in them exists. A command in backticks must be whole. One outside backticks, except in
+// rtm's own help, must need no arguments, so that it is whole too.
 func TestEveryCommandThatIsAdvisedExists(t *testing.T) {
 	seen := 0
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -40,8 +40,8 @@ func TestEveryCommandThatIsAdvisedExists(t *testing.T) {
 	assert.Greater(t, seen, 100)
 }
 
-// textsOf returns the texts of a file that users may see: the strings of a program, with an X in
-// place of what is put in, or a page as it is.
+// textsOf returns the texts of a file that users may see: a program's strings, with an X for each
+// inserted value, or a page as it is.
 func textsOf(t *testing.T, path string) (texts []string) {
 	t.Helper()
 	switch {
@@ -164,8 +164,8 @@ func checkWhole(line string) error {
 	return command.Args(command, command.Flags().Args())
 }
 
-// checkMention checks a command within a sentence, of which only the first words are its own. If it
-// is cut, what follows is not in the text.
+// checkMention checks a command within a sentence, where only the first words belong to the
+// command. If it is cut, its end is not in the text.
 func checkMention(words, flags []string, isCut, isHelp bool) error {
 	command := newRoot()
 	for _, word := range words {

@@ -61,14 +61,15 @@ func collect[T any](elements iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-// attemptCells are an attempt. Scripts read what the result is made of, and do not read what to do.
+// attemptCells are the cells of an attempt. Scripts read the parts of the result, and not the
+// remedy.
 func attemptCells(a subscriber.Attempt) []any {
 	return []any{
 		a.At, a.Batch, a.Attempt, a.Events, cell{a.Result(), a.Outcome}, a.Status, a.Error, int64(a.Duration), a.RetryAt, whatToDo(a),
 	}
 }
 
-// whatToDo is the remedy of an attempt, with what else the bus says of it.
+// whatToDo is the remedy of an attempt, with the bus's detail and excerpt.
 func whatToDo(a subscriber.Attempt) string {
 	text := a.Remedy()
 	for _, more := range []string{a.Detail, a.Excerpt} {
@@ -84,7 +85,7 @@ func attemptLine(a subscriber.Attempt) string {
 	return fmt.Sprintf("%s batch %s, attempt %d, %d events: %s", clock(a.At.Time), a.Batch, a.Attempt, a.Events, resultLine(a))
 }
 
-// resultLine is what an attempt came to, and what to do about it.
+// resultLine is the result of an attempt, with its remedy.
 func resultLine(a subscriber.Attempt) string {
 	line := a.Result()
 	if what := whatToDo(a); what != "-" {
@@ -120,8 +121,8 @@ func followAttempts(c *call, filter subscriber.AttemptFilter) error {
 	}
 }
 
-// newAttempts returns the attempts that are not known yet, oldest first. Then the known ones are
-// those that the bus still has.
+// newAttempts returns the attempts that are not in known, oldest first. It reduces known to the
+// attempts that the bus still has.
 func newAttempts(
 	ctx context.Context, s *subscriber.Subscriber, filter subscriber.AttemptFilter, known map[string]bool,
 ) (fresh []subscriber.Attempt, err error) {

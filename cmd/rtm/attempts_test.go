@@ -171,7 +171,7 @@ func TestATestEventIsWaitedFor(t *testing.T) {
 	assert.Equal(t, "the test event was delivered: acknowledged, 204 No Content, 3ms\n", out)
 }
 
-// TestEachFailureHasARemedy asks for what to do about each way in which a delivery fails.
+// TestEachFailureHasARemedy requires a remedy for each way in which a delivery fails.
 func TestEachFailureHasARemedy(t *testing.T) {
 	seen := map[string]string{}
 	for _, class := range []string{"dns", "denied", "refused", "unreachable", "connect_timeout", "tls", "timeout", "reset", "protocol", "receipt", "secrets"} {

@@ -69,7 +69,7 @@ func (b *busFlags) run(do func(cmd *cobra.Command, c *client.Client, args []stri
 	}
 }
 
-// explain adds to an error of connecting to the bus what failed, and what to do.
+// explain adds to an error of connecting to the bus which step failed, and the remedy.
 func explain(err error) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	if redirected, ok := errors.AsType[*client.RedirectError](err); ok && !untrusted {
@@ -143,8 +143,8 @@ const (
 	tokenVariable = "ROUTEMASTER_TOKEN"
 )
 
-// resolve returns the URL and the token. The token of the bus in .rtmrc takes precedence over that
-// of the environment, which may be for another bus.
+// resolve returns the URL and the token. The token of the bus in .rtmrc takes precedence over the
+// environment's token, which may be for another bus.
 func (b *busFlags) resolve() (url, token string, err error) {
 	url, token = cmp.Or(b.bus, os.Getenv(busVariable)), cmp.Or(b.token, os.Getenv(tokenVariable))
 	if url == "" {

@@ -24,14 +24,14 @@ import (
 // rootKey is the root key of every bus in these tests.
 const rootKey = "the-root-key"
 
-// soon bounds what must happen; nothing waits that long unless it fails.
+// soon bounds how long a test waits for an expected event. Only a failing test waits that long.
 const soon = 2 * time.Minute
 
 // testBus is a whole bus, web and worker, in this process, on a real Redis.
 type testBus struct {
 	redis *rdbtest.Server
-	// url is of its API in the clear, secureURL over TLS, with a certificate that signs itself, in the
-	// file ca. What is at strictURL wants TLS, and does not speak it.
+	// url is the API in the clear, secureURL over TLS with a self-signed certificate, which is in the
+	// file ca. strictURL is a bus that requires TLS but does not speak it itself.
 	url, secureURL, strictURL, ca string
 	config                        app.Config
 }

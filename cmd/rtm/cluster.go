@@ -82,7 +82,7 @@ func createBus(cmd *cobra.Command, config app.Config, count int) error {
 	return nil
 }
 
-// printWarnings prints what endangers a bus.
+// printWarnings prints the risks to a bus.
 func printWarnings(w io.Writer, status inspect.ClusterStatus, config app.Config) {
 	for _, warning := range status.Warnings(config.MinReplicas) {
 		fmt.Fprintf(w, "rtm: warning: %s: %s\n", printable(strings.Join(warning.Nodes, ", ")), printable(warning.Text))

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// runCluster runs a command of rtm cluster, and returns its exit status and what it prints.
+// runCluster runs a command of rtm cluster, and returns its exit status and output.
 func runCluster(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errors bytes.Buffer
@@ -26,7 +26,7 @@ func runCluster(t *testing.T, args ...string) (status int, stdout, stderr string
 	return status, out.String(), errors.String()
 }
 
-// states are those of partitions in what rtm cluster status prints, by number.
+// states are the states of partitions in the output of rtm cluster status, by number.
 func states(t *testing.T, stdout string) (all []string) {
 	t.Helper()
 	for line := range strings.Lines(stdout) {

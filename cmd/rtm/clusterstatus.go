@@ -79,7 +79,7 @@ func printClusterStatus(w io.Writer, s inspect.ClusterStatus) error {
 	return nodeTable(s).table(w)
 }
 
-// statusLines are what a script reads.
+// statusLines are the rows for scripts.
 func statusLines(s inspect.ClusterStatus) (rows [][]string) {
 	for _, p := range s.Partitions {
 		rows = append(rows, []string{"partition", strconv.Itoa(int(p.Number)), strconv.Itoa(p.Slot), p.Node, string(p.State), p.Reason})

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// consent asks before a command removes what nothing brings back.
+// consent asks before a command removes something for good.
 type consent struct{ yes bool }
 
 // errNotWanted says that the answer was no.
@@ -24,8 +24,8 @@ func (a *consent) add(command *cobra.Command) {
 // asks reports whether the command asks: on a terminal, and not in a script.
 func (a *consent) asks(cmd *cobra.Command) bool { return !a.yes && terminal.Is(cmd.InOrStdin()) }
 
-// ask says on stderr what is about to happen, a line each, and on a terminal asks whether it shall.
-// The error is [errNotWanted], or the context's.
+// ask prints on stderr what is about to happen, a line each, and on a terminal asks for
+// confirmation. The error is [errNotWanted], or the context's.
 func (a *consent) ask(cmd *cobra.Command, what ...string) error {
 	for _, line := range what {
 		fmt.Fprintln(cmd.ErrOrStderr(), "rtm:", terminal.Escape(line))

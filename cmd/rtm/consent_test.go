@@ -25,7 +25,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// openTerminal opens a terminal, on which a person types what is written to keys.
+// openTerminal opens a terminal that takes the text written to keys as typed.
 func openTerminal(t *testing.T) (keys io.Writer, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -55,7 +55,7 @@ func runOn(t *testing.T, stdin io.Reader, args ...string) (stderr string, err er
 // removal is a command that removes something.
 type removal struct {
 	command, token, says string
-	// make makes what the command removes, and is reports whether it is there.
+	// make makes the thing that the command removes, and is reports whether it exists.
 	make func(t *testing.T)
 	is   func(t *testing.T) bool
 }

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// consoleLogin is what a login to the console is asked for with.
+// consoleLogin is the body of a request for a login to the console.
 type consoleLogin struct {
 	Person   string `json:"person,omitempty"`
 	LookOnly bool   `json:"look_only"`
@@ -74,7 +74,7 @@ func (l consoleLogin) link(ctx context.Context, c *client.Client, bus string) (*
 		return nil, err
 	}
 	link, err := base.Parse(made.URL)
-	// What is opened may start any program, unless it is a page.
+	// A browser may start any program for a URL that is not a page.
 	if err != nil || link.Scheme != "https" && link.Scheme != "http" || link.Hostname() == "" || link.Fragment == "" {
 		return nil, fmt.Errorf("the bus gave no link to its console: %q", terminal.Escape(made.URL))
 	}

@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/app"
 )
 
-// fakeBrowser is the program that starts browsers: it notes what it is given, and may fail.
+// fakeBrowser is the program that starts browsers: it notes its argument, and may fail.
 func fakeBrowser(t *testing.T, fail bool) (opened func() string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// errNotEqual says that a copy has come to its end, and is not what it was made of.
+// errNotEqual says that a copy is complete but differs from its source.
 var errNotEqual = errors.New("the target is not equal to the source: web and worker do not start on it; " +
 	"find out why, and copy again, with --restart")
 
@@ -93,7 +93,7 @@ func (c *busCopy) run(cmd *cobra.Command) error {
 	return c.copy(ctx)
 }
 
-// copy copies the bus, and prints what came of it.
+// copy copies the bus, and prints the result.
 func (c *busCopy) copy(ctx context.Context) error {
 	began, progress := time.Now(), &copyProgress{w: c.errors, isTerminal: terminal.Is(c.errors)}
 	c.Progress = progress.show
@@ -116,7 +116,8 @@ func (c *busCopy) copy(ctx context.Context) error {
 	return nil
 }
 
-// print prints what both sides have: a row for what operators know, and for whatever is not equal.
+// print prints the counts of both sides: a row for each kind of data that operators know, and for
+// every kind that differs.
 func (c *busCopy) print(report buscopy.Report, took time.Duration) {
 	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tsource\ttarget\t")

@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// runCopy runs rtm copy, and returns its exit status and what it prints.
+// runCopy runs rtm copy, and returns its exit status and output.
 func runCopy(ctx context.Context, args ...string) (status int, stdout, stderr string) {
 	var out, failures bytes.Buffer
 	status = run(ctx, append([]string{"copy"}, args...), &out, &failures)
@@ -63,7 +63,7 @@ func TestCopy(t *testing.T) {
 	})
 }
 
-// TestACopyThatDiffers is printed with what differs.
+// TestACopyThatDiffers requires that the differences are printed.
 func TestACopyThatDiffers(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -15,8 +15,8 @@ import (
 	"routemaster/internal/jobs"
 )
 
-// readJobData reads a flag with JSON, @FILE, or - for the standard input. It is nil if the flag was
-// not given. What is wrong is a [usageError].
+// readJobData reads a flag with JSON, @FILE, or - for the standard input. It returns nil if the
+// flag was not given. Errors are [usageError]s.
 func readJobData(c *call, flag string) (json.RawMessage, error) {
 	text, err := readFlag(c, flag)
 	if text == nil || err != nil {
@@ -25,8 +25,8 @@ func readJobData(c *call, flag string) (json.RawMessage, error) {
 	return checkJobData(flag, text)
 }
 
-// readFlag reads a flag with a text, @FILE, or - for the standard input. It is nil if the flag was
-// not given. What is wrong is a [usageError].
+// readFlag reads a flag with a text, @FILE, or - for the standard input. It returns nil if the flag
+// was not given. Errors are [usageError]s.
 func readFlag(c *call, flag string) (text []byte, err error) {
 	if !c.given(flag) {
 		return nil, nil
@@ -56,7 +56,7 @@ func readFile(name string) ([]byte, error) {
 	return readUpTo(file)
 }
 
-// readUpTo reads what has at most [maxDataText].
+// readUpTo reads a text of at most [maxDataText] bytes, and fails if there are more.
 func readUpTo(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxDataText+1))
 	if len(text) > maxDataText {
@@ -65,7 +65,7 @@ func readUpTo(r io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// checkJobData refuses what the bus would not take as a job's data, with a [usageError].
+// checkJobData refuses a text that the bus would not take as a job's data, with a [usageError].
 func checkJobData(flag string, text []byte) (json.RawMessage, error) {
 	data := jsontext.Value(bytes.Clone(text))
 	if !data.IsValid() || data.Compact() != nil { // spaces are not sent
@@ -80,7 +80,7 @@ func checkJobData(flag string, text []byte) (json.RawMessage, error) {
 	return json.RawMessage(data), nil
 }
 
-// detailOf is what is wrong, without where.
+// detailOf is the text of an error, without its pointer.
 func detailOf(err error) string {
 	if invalid, ok := errors.AsType[*bus.Invalid](err); ok {
 		return invalid.Detail

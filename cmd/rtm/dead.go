@@ -65,7 +65,7 @@ func addLetterFlags(f *pflag.FlagSet) {
 	f.String("before", "", "only those that died before this `TIME`")
 }
 
-// readLetterFilter reads the flags. What is wrong is a [usageError].
+// readLetterFilter reads the flags. Errors are [usageError]s.
 func readLetterFilter(c *call) (filter subscriber.LetterFilter, err error) {
 	filter.Reason = c.text("reason")
 	var ok bool
@@ -76,7 +76,7 @@ func readLetterFilter(c *call) (filter subscriber.LetterFilter, err error) {
 	return filter, cmp.Or(c.pastTime("since", now, &filter.Since), c.pastTime("before", now, &filter.Before))
 }
 
-// pastTime reads the time of a flag, if it was given. What is wrong is a [usageError].
+// pastTime reads the time of a flag, if it was given. Errors are [usageError]s.
 func (c *call) pastTime(flag string, now time.Time, into *time.Time) error {
 	if !c.given(flag) {
 		return nil
@@ -118,7 +118,7 @@ func letterCells(l subscriber.Letter) []any {
 	return []any{l.ID, l.DiedAt, l.Reason, result, l.Error, l.Attempts, l.Events, l.Note}
 }
 
-// letterMove is what rtm dead redeliver and rtm dead discard do.
+// letterMove is the command rtm dead redeliver or rtm dead discard.
 type letterMove struct {
 	name, done, short, long string
 	// loses is whether the letters are gone then.

@@ -83,7 +83,7 @@ type devBus struct {
 	out, errors io.Writer
 
 	config app.Config
-	// machines are those of --machines; nil if there are none.
+	// machines are the definitions from --machines; nil if there are none.
 	machines *machines.Definitions
 	api      string
 	receiver *devReceiver
@@ -153,7 +153,7 @@ func (d *devBus) run(ctx context.Context) error {
 	return nil
 }
 
-// configure reads the environment, and overrides what a bus on loopback needs.
+// configure reads the environment, and overrides some of it for a bus on loopback.
 func (d *devBus) configure() (err error) {
 	overruled := map[string]string{}
 	if d.redisURL != "" {
@@ -180,8 +180,8 @@ func (d *devBus) configure() (err error) {
 	return nil
 }
 
-// show sets up a client and a subscriber over the HTTP API, shows an event delivered and a job
-// done, and then what else is delivered and to be done, until the context is done.
+// show sets up a client and a subscriber over the HTTP API, and shows an event delivered and a job
+// done. Then it shows all further deliveries and jobs until the context is done.
 func (d *devBus) show(ctx context.Context, embedded bool) error {
 	publisher, err := d.token(ctx, "dev")
 	if err != nil {

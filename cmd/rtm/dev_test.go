@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 // curl is a printed command: user, URL, method and body.
 var curl = regexp.MustCompile(`curl \S+ -u (\S+): (\S+)(?: -X (\S+))?(?: -d '(.*)')?`)
 
-// runPrinted does what a printed curl command does, and returns the status and the body of the
-// answer.
+// runPrinted sends the request of a printed curl command, and returns the status and the body of
+// the response.
 func runPrinted(t *testing.T, line string) (status int, body string) {
 	t.Helper()
 	words := curl.FindStringSubmatch(line)
@@ -63,13 +63,13 @@ func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
 		if !redis.IsEmbedded() {
 			args = append(args, "--redis-url", redis.URL)
 		}
-		for range 2 { // a second run finds what the first left in a real Redis
+		for range 2 { // a second run finds the data that the first left in a real Redis
 			runDev(t, redis, args)
 		}
 	})
 }
 
-// inBrowser is the line that says where the console is: its address, and what logs in there.
+// inBrowser is the line with the address of the console, and the key that logs in there.
 var inBrowser = regexp.MustCompile(`in a browser: (\S+) \(log in with (\S+), the root key\)`)
 
 // requireLogin logs in to the console as a line says.

@@ -29,8 +29,8 @@ func devRootKey() string {
 	return made
 }
 
-// stateDir creates the directory for what rtm dev keeps from run to run, for the user only: in
-// $XDG_STATE_HOME or its default in the home directory.
+// stateDir creates the directory in which rtm dev keeps files from run to run, for the user only:
+// in $XDG_STATE_HOME or its default in the home directory.
 func stateDir() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) { // a relative one is ignored: XDG Base Directory Specification

@@ -16,8 +16,8 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// loadMachines reads the files of --machines, which take the place of those that web would apply. A
-// layer before them has the service's URL.
+// loadMachines reads the files of --machines, which replace the ones that web would apply. A layer
+// before them has the service's URL.
 func (d *devBus) loadMachines() error {
 	if len(d.machineFiles) == 0 {
 		return nil

@@ -22,14 +22,15 @@ const welcome = "../../examples/machines/welcome.yaml"
 var (
 	// walkedBlock is a [walkBlock], and the output that the page shows below it.
 	walkedBlock = regexp.MustCompile(walkBlock.String() + "\n\n```\n(.*?)```")
-	// changing is what each run has others of: times, and the space between the parts of a value.
+	// changing matches the parts that differ between runs: times, and the space between the parts of a
+	// value.
 	changing = regexp.MustCompile(`\s|\d{13}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
 	// notes are lines without a definition.
 	notes = regexp.MustCompile(`(?m)^ *(#.*)?\n`)
 )
 
-// TestDevRunsTheExampleMachine pastes the blocks of docs/machines.md, and compares what they print
-// with what the page shows. The environment has other machines, and a service for jobs.
+// TestDevRunsTheExampleMachine pastes the blocks of docs/machines.md, and compares their output
+// with the page's. The environment has other machines, and a service for jobs.
 func TestDevRunsTheExampleMachine(t *testing.T) {
 	rdbtest.NeedCommand(t, "bash")
 	rdbtest.NeedCommand(t, "curl")
@@ -108,7 +109,7 @@ func TestCommandsToTryWithAMachine(t *testing.T) {
 	assert.Empty(t, d.machineCommands("t"))
 	for condition, want := range map[string]string{
 		"metadata.user.plan":       `bin/rtm label set 'it'\''s mine' user-7 user.plan=true -b http://bus -t t` + "\n",
-		"metadata.user.plan.n > 1": "", // what is proposed must not make it fail
+		"metadata.user.plan.n > 1": "", // evaluating a proposal must not fail
 	} {
 		yaml := `state_machines: {it's mine: {states: [{action: a, webhook: "https://a.example", next: b}, ` +
 			`{gate: b, triggers: [event: entry, metadata: user.plan], exit_condition: ` + condition + `}]}}`

@@ -20,7 +20,7 @@ import (
 // devJobType is the job type that rtm dev has ready.
 const devJobType = "paint-widgets"
 
-// devService is the built-in service of rtm dev: every job goes to it whose type has no URL, and
+// devService is the built-in service of rtm dev. It receives every job whose type has no URL, and
 // every webhook and feed below {placeholders.service}.
 type devService struct {
 	listener net.Listener
@@ -29,7 +29,7 @@ type devService struct {
 	serving  sync.WaitGroup
 	// taken has every job, in order.
 	taken chan devJob
-	// requests has what it is otherwise requested, in order.
+	// requests has the requests other than jobs, in order.
 	requests chan string
 }
 
@@ -67,7 +67,7 @@ func (s *devService) close() {
 	s.serving.Wait()
 }
 
-// take hands a job on to who does it, and then says that the service has it.
+// take passes a job on to the goroutine that does it, and then responds that the service has it.
 func (s *devService) take(w http.ResponseWriter, r *http.Request) {
 	if user, password, _ := r.BasicAuth(); user != "jobs" || password != s.password {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -90,7 +90,8 @@ func (s *devService) take(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer hands a request on to who prints it. It answers with what both webhooks and feeds accept.
+// answer passes a request on to be printed, and responds with a body that both webhooks and feeds
+// accept.
 func (s *devService) answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *devService) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// showJob enqueues a job, and prints what becomes of it.
+// showJob enqueues a job, and prints its progress.
 func (d *devBus) showJob(ctx context.Context, queue *jobs.Jobs) error {
 	job := jobs.NewJob{ID: jobs.NewID(), Data: json.RawMessage(`{"widget":1,"colour":"blue"}`)}
 	fmt.Fprintf(d.out, "\n-> enqueued as a job of %s: %s\n", devJobType, job.Data)

@@ -58,7 +58,7 @@ On a Redis Cluster it examines all partitions of the bus, and compares them.`,
 	return command
 }
 
-// examination prints what doctor finds.
+// examination prints doctor's findings.
 type examination struct {
 	fix, json, accept bool
 	out               io.Writer
@@ -73,7 +73,7 @@ type finding struct {
 
 	Key     string `json:"key"`
 	Problem string `json:"problem"`
-	// Remedy is what was done, or what --fix does.
+	// Remedy is the repair that was done, or that --fix does.
 	Remedy string `json:"remedy,omitempty"`
 	State  string `json:"state"`
 }

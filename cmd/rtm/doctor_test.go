@@ -26,10 +26,10 @@ import (
 	"routemaster/internal/store"
 )
 
-// warning is what doctor says of the Redis of tests, which keeps nothing on disk.
+// warning is doctor's warning about the Redis of tests, which keeps nothing on disk.
 const warning = "Warning: If Redis stops, all events, tokens and subscribers are lost: it keeps nothing on disk, set appendonly yes.\n"
 
-// runDoctor runs rtm doctor, and returns its exit status and what it prints, without the warning.
+// runDoctor runs rtm doctor, and returns its exit status and its output without the warning.
 func runDoctor(t *testing.T, ctx context.Context, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errors bytes.Buffer
@@ -99,7 +99,7 @@ func TestDoctorSaysWhatRedisMayLose(t *testing.T) {
 	assert.Contains(t, out.String(), "all is in order.\n"+warning)
 }
 
-// get returns the body of what the operator reads of the bus.
+// get returns the body of a GET with the root key.
 func (b *testBus) get(t *testing.T, path string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)
@@ -193,7 +193,7 @@ func TestDoctorStopsInTheMiddle(t *testing.T) {
 	})
 }
 
-// interrupted stops who writes to it.
+// interrupted stops its writer.
 type interrupted struct {
 	bytes.Buffer
 	stop func()

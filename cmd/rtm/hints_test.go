@@ -62,8 +62,8 @@ func (b *testBus) problem(t *testing.T, token, method, path, body string) string
 	return refused.Detail
 }
 
-// TestHintsOfProblemsRun provokes each problem of the API that advises a command, and does what it
-// says. Names need quotes, and look like flags.
+// TestHintsOfProblemsRun provokes each problem of the API that advises a command, and runs that
+// command. Names need quotes, and look like flags.
 func TestHintsOfProblemsRun(t *testing.T) {
 	b := startBus(t)
 	s, shop := newShell(t, b), b.addClient(t, "shop")
@@ -115,7 +115,7 @@ state_machines:
 	assert.Len(t, subscriptions, 1)
 }
 
-// TestHintsOfGoingBackRun does what the errors of going back to the original advise.
+// TestHintsOfGoingBackRun runs the commands that the errors of going back to the original advise.
 func TestHintsOfGoingBackRun(t *testing.T) {
 	b := startBus(t)
 	s, shop := newShell(t, b), b.addClient(t, "shop")

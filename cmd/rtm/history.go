@@ -51,7 +51,7 @@ tabs. A limit that there is not is 0.`,
 	},
 }
 
-// readLimits reads the flags. What is wrong is a [usageError].
+// readLimits reads the flags. Errors are [usageError]s.
 func readLimits(c *call) (limits history.Limits, err error) {
 	age := c.duration("age")
 	if age%time.Millisecond != 0 || age < 0 {
@@ -108,7 +108,7 @@ no more, that is said on stderr. A topic keeps a history once its publisher has 
 	},
 }
 
-// readStart reads where to begin. What is wrong is a [usageError].
+// readStart reads where to begin. Errors are [usageError]s.
 func readStart(c *call, now time.Time) (start history.Start, err error) {
 	switch {
 	case c.given("from") && c.given("since"):

@@ -122,7 +122,7 @@ func putJob(c *call) error {
 	return c.sayOr(queued.ID, queued, err)
 }
 
-// newJob reads the arguments and the flags. What is wrong is a [usageError].
+// newJob reads the arguments and the flags. Errors are [usageError]s.
 func newJob(c *call, now time.Time) (job clientjobs.NewJob, err error) {
 	if len(c.args) > 1 {
 		job.ID = c.args[1]
@@ -224,7 +224,7 @@ func describeAttempt(a clientjobs.Attempt) string {
 // isOpen reports whether a job has not ended.
 func isOpen(job clientjobs.Job) bool { return !jobs.Status(job.Status).IsArchived() }
 
-// jobStatuses are the statuses of jobs that have not ended, and of those that have.
+// jobStatuses are the statuses of open jobs, of archived jobs, or of both.
 func jobStatuses(open, archived bool) (words []string) {
 	if open {
 		words = append(words, string(jobs.Queued), string(jobs.InProgress))
@@ -237,7 +237,7 @@ func jobStatuses(open, archived bool) (words []string) {
 	return words
 }
 
-// checkJobFilter refuses what no list has. Errors are [usageError]s.
+// checkJobFilter refuses a status that no list has. Errors are [usageError]s.
 func checkJobFilter(status string, archived bool) error {
 	words := jobStatuses(!archived, archived)
 	switch {

@@ -34,7 +34,7 @@ func newJobBus(t *testing.T) *jobBus {
 	return &jobBus{url, jobs.New(c)}
 }
 
-// rtm runs a command of rtm job that has to succeed, and returns what it printed.
+// rtm runs a command of rtm job that must succeed, and returns its output.
 func (b *jobBus) rtm(t *testing.T, args ...string) string {
 	t.Helper()
 	status, out, errors := b.try(t, args...)

@@ -93,7 +93,7 @@ attempts that they were enqueued with. Only the client that made the type and ro
 				"  rtm job type set nightly --schedule off -b @production",
 			flags: func(f *pflag.FlagSet) {
 				addTypeFlags(f)
-				for _, name := range []string{"timeout", "retention"} { // what is not given stays
+				for _, name := range []string{"timeout", "retention"} { // members that are not given stay
 					f.Lookup(name).DefValue = "0s" // which the help does not show
 				}
 			},
@@ -176,7 +176,8 @@ func addTypeFlags(f *pflag.FlagSet) {
 	setMember(f, "pull", "url")
 }
 
-// applyTypeFlags sets what was given of a type, and checks it. What is wrong is a [usageError].
+// applyTypeFlags sets the members of a type whose flags were given, and checks the type. Errors are
+// [usageError]s.
 func applyTypeFlags(c *call, t *clientjobs.Type) (err error) {
 	url, schedule, timeout, retention := c.text("url"), c.text("schedule"), c.duration("timeout"), c.duration("retention")
 	switch {
@@ -225,8 +226,8 @@ func unlessOff(value string) string {
 	return value
 }
 
-// typeChanges returns the members of a type that were given. They are checked beside the loosest of
-// the others, because only the bus knows those. What is wrong is a [usageError].
+// typeChanges returns the members of a type that were given. Only the bus knows the other members,
+// so they are checked beside the loosest ones. Errors are [usageError]s.
 func typeChanges(c *call) (map[string]any, error) {
 	const always = "* * * * *"
 	t := clientjobs.Type{Name: c.args[0], Strategy: clientjobs.AtLeastOnce, Attempts: 1, Concurrency: 1, Schedule: always}
@@ -255,8 +256,7 @@ func typeChanges(c *call) (map[string]any, error) {
 	return members, nil
 }
 
-// checkJobType refuses what is wrong of a job type whatever the bus's operator allows, with a
-// [usageError] that names the flag.
+// checkJobType refuses a job type that no bus accepts, with a [usageError] that names the flag.
 func checkJobType(c *call, t clientjobs.Type) error {
 	checked := jobs.Type{
 		Name: jobs.TypeName(t.Name), Strategy: jobs.Strategy(t.Strategy), Attempts: t.Attempts, Concurrency: t.Concurrency,
@@ -283,8 +283,8 @@ func checkJobType(c *call, t clientjobs.Type) error {
 	return usageError{errors.New(cmp.Or(flagOf(c.Command, invalid.Pointer), "NAME") + joint(invalid.Detail) + invalid.Detail)}
 }
 
-// joint is what stands between a flag and what is wrong of it, which is a sentence of its own or
-// goes on, as "must be 1" does.
+// joint is the text between a flag and the detail of its error. The detail is a sentence of its
+// own, or goes on, as "must be 1" does.
 func joint(detail string) string {
 	switch word, _, _ := strings.Cut(detail, " "); word {
 	case "must", "is", "has":

@@ -17,10 +17,10 @@ import (
 
 // kind is a kind of argument.
 type kind struct {
-	// check refuses what no bus would take.
+	// check refuses a value that no bus would take.
 	check func(text string) error
-	// words complete it; or else the names that a bus has, if they are safe: shells evaluate what they
-	// complete.
+	// words complete it. If there are none, the bus's names do, unless they are unsafe: shells
+	// evaluate completions.
 	words []string
 	names func(context.Context, *client.Client) []string
 	safe  func(name string) bool
@@ -94,7 +94,7 @@ func namesOf[T any](values []T, name func(T) string) (names []string) {
 	return names
 }
 
-// checkJobID refuses what is no job's id.
+// checkJobID refuses a text that is no job's id.
 func checkJobID(text string) error {
 	if _, err := jobs.ParseID(text); err != nil || !strings.HasPrefix(text, jobs.IDPrefix) {
 		return fmt.Errorf("%q is not a job's id, which is %s and a UUID, such as job_282227eb-3c76-4ef7-af7e-25dff933077f", text, jobs.IDPrefix)

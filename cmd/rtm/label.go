@@ -233,7 +233,7 @@ The state that the label has then is printed, when it has come to rest or --wait
 
 const jsonLabel = "print the label as a JSON object"
 
-// addMetadataFlags adds the flags that say what metadata is sent.
+// addMetadataFlags adds the flags for the metadata to send.
 func addMetadataFlags(f *pflag.FlagSet) {
 	addWaitFlag(f)
 	f.String("data", "", "metadata, a `JSON` object; @FILE reads it from a file, - from the standard input")
@@ -255,8 +255,8 @@ func changeLabel(do func(c *call, m *machines.Machine, name string, object inter
 	}
 }
 
-// readMetadata reads the metadata of the arguments, which win, and of --data. What is wrong is a
-// [usageError].
+// readMetadata reads the metadata of the arguments, which win, and of --data. Errors are
+// [usageError]s.
 func readMetadata(c *call) (object internal.Object, err error) {
 	text, err := readFlag(c, "data")
 	if err != nil {
@@ -283,7 +283,7 @@ func readMetadata(c *call) (object internal.Object, err error) {
 	return object, nil
 }
 
-// mergeMetadata merges metadata into that of a label, or with --create makes the label with it.
+// mergeMetadata merges metadata into a label's, or with --create makes the label with it.
 func mergeMetadata(c *call, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
 	create := c.is("create")
 	if len(object) == 0 && !create {

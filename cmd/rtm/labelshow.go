@@ -60,7 +60,7 @@ func mayMove(w machines.Waiting) bool {
 	return w.Value != nil && *w.Value && w.Error == "" && !slices.ContainsFunc(w.Triggers, isRetry)
 }
 
-// explanationRows are a condition, its value, and those of its parts.
+// explanationRows are a condition, its value, and the values of its parts.
 func explanationRows(x machines.Explanation) [][]string {
 	value := "-"
 	if x.Value != nil {
@@ -84,7 +84,8 @@ func valueText(value string, unknown bool, failure string) string {
 	return value
 }
 
-// triggerRows are what will have a gate evaluated: first what is due at a time, soonest first.
+// triggerRows are the triggers that will evaluate a gate: first the ones due at a time, soonest
+// first.
 func triggerRows(triggers []machines.Trigger, evaluate string, now time.Time) (rows [][]string) {
 	order := slices.SortedStableFunc(slices.Values(triggers), func(a, b machines.Trigger) int {
 		if a.At.IsZero() != b.At.IsZero() {
@@ -130,7 +131,7 @@ func dueText(at, now time.Time) string {
 	return at.Format(time.RFC3339) + " (" + in + ")"
 }
 
-// span is a duration, rounded to what matters.
+// span is a duration, rounded to the digits that matter.
 func span(d time.Duration) string {
 	switch {
 	case d > 48*time.Hour:
@@ -141,7 +142,7 @@ func span(d time.Duration) string {
 	return max(d, 0).Round(time.Second).String()
 }
 
-// actionRows are what has come of a webhook so far.
+// actionRows describe the attempts of a webhook so far.
 func actionRows(a machines.Action, now time.Time) [][]string {
 	rows := [][]string{{"failed attempts", strconv.Itoa(a.Attempts)}}
 	if a.LastStatus != 0 {

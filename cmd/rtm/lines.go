@@ -130,8 +130,8 @@ func (c *chunker) peek() (*parsed, error) {
 	return nil, err
 }
 
-// parseLine reads an event, and validates all but what only the bus knows: the limit on data, and
-// the topic's owner.
+// parseLine reads an event, and validates it except for the rules that only the bus knows: the
+// limit on data, and the topic's owner.
 func parseLine(text []byte, topic string) (client.Event, error) {
 	var line struct {
 		Topic     string         `json:"topic"`

@@ -91,8 +91,8 @@ func (l *load) run(ctx context.Context, from io.Reader) error {
 	}
 }
 
-// validate reads all events of a regular file, and returns their number. What cannot be read twice
-// it does not read: then the number is -1.
+// validate reads all events of a regular file, and returns their number. It does not read input
+// that cannot be read twice, and returns -1 for it.
 func (l *load) validate(ctx context.Context, from io.Reader) (events int, err error) {
 	file, ok := from.(*os.File)
 	if !ok {

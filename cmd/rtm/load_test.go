@@ -225,8 +225,8 @@ func TestALoadCanBeStopped(t *testing.T) {
 	l := &load{client: b.connect(t, token), stderr: io.Discard}
 	ended := make(chan error)
 	go func() { ended <- l.run(ctx, input) }()
-	// The start of the third chunk shows that the second is complete, and that of the second that the
-	// first is answered.
+	// The start of the third chunk shows that the second is complete. The start of the second shows
+	// that the first is answered.
 	_, err := io.WriteString(writer, eventLine("widgets", 1)+eventLine("parcels", 1)+eventLine("widgets", 2))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return b.counted(t) == 2 }, soon, time.Millisecond)

@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// machineApplier is what rtm machine apply is told.
+// machineApplier has the flags of rtm machine apply.
 type machineApplier struct {
 	moves  []string
 	asJSON bool
@@ -76,7 +76,7 @@ terminal.`,
 	return command
 }
 
-// announce says what a definition changes, and asks if something goes.
+// announce prints what a definition changes, and asks if it removes anything.
 func (a *machineApplier) announce(cmd *cobra.Command, c *client.Client, d *machines.Definitions, moves []clientmachines.StateMove) error {
 	change, err := changeOf(cmd.Context(), c, d, moves)
 	if err != nil {
@@ -86,8 +86,8 @@ func (a *machineApplier) announce(cmd *cobra.Command, c *client.Client, d *machi
 	return asking.ask(cmd, change.lines...)
 }
 
-// report prints the problems of a definition, also those that the bus has found, which may be
-// another version than rtm. Its places are those of the files, merged. Other errors it returns.
+// report prints the problems of a definition, including the ones that the bus found, which may be
+// of another version than rtm. The positions are in the files, merged. It returns other errors.
 func (a *machineApplier) report(w io.Writer, err error) error {
 	problems, _ := errors.AsType[definition.Errors](err)
 	if refused, ok := errors.AsType[*client.Error](err); ok {
@@ -109,8 +109,8 @@ func (a *machineApplier) report(w io.Writer, err error) error {
 	return fmt.Errorf("the definition has %s; nothing was changed", count(len(problems), "problem"))
 }
 
-// readMoves reads where labels go. The names of states have neither a dot nor a colon. What is
-// wrong is a [usageError].
+// readMoves reads where labels go. The names of states have neither a dot nor a colon. Errors are
+// [usageError]s.
 func readMoves(d *machines.Definitions, texts []string) (moves []clientmachines.StateMove, err error) {
 	for _, text := range texts {
 		var move clientmachines.StateMove
@@ -137,8 +137,7 @@ func readMoves(d *machines.Definitions, texts []string) (moves []clientmachines.
 	return moves, nil
 }
 
-// explainResting says of a refusal, because labels are in states that would vanish, what to do
-// about each state.
+// explainResting adds to the bus's refusal to remove states with labels the remedy for each state.
 func explainResting(err error, d *machines.Definitions) error {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok || len(refused.States) == 0 {

@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/machines"
 )
 
-// machineChange is what a definition changes of the machines of a bus, in words.
+// machineChange describes in words how a definition changes the machines of a bus.
 type machineChange struct {
 	lines []string
 	// removes is whether a machine or a state goes.

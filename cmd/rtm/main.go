@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return app.ExitOK
 	}
-	fmt.Fprintf(stderr, "rtm: %s\n", terminal.EscapeLines(strings.ReplaceAll(err.Error(), "\t", "  "))) // it may repeat what a bus has said
+	fmt.Fprintf(stderr, "rtm: %s\n", terminal.EscapeLines(strings.ReplaceAll(err.Error(), "\t", "  "))) // it may repeat the bus's text
 	_, wrong := errors.AsType[usageError](err)
 	_, misconfigured := errors.AsType[*app.ConfigError](err)
 	if wrong || misconfigured || command == root {

@@ -60,7 +60,7 @@ is left to do, 1 when something is (always, after a dry run that found any) or R
 	return command
 }
 
-// migration is a run of rtm migrate, which prints what is reported.
+// migration is a run of rtm migrate, which prints the reports.
 type migration struct {
 	migrate.Options
 	json          bool

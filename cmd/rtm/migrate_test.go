@@ -95,8 +95,8 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// TestMigrateReportsWhatIsLeftAsJSON also holds secrets, and what a terminal would act on, out of
-// what is printed.
+// TestMigrateReportsWhatIsLeftAsJSON also requires that secrets and control characters are not
+// printed.
 func TestMigrateReportsWhatIsLeftAsJSON(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const bid = "RUBYRUBYRUBYRUBYRUBY"

@@ -70,7 +70,7 @@ func pageOfHelp(t *testing.T) string {
 	return page.String()
 }
 
-// writeHelp writes what a command does and its flags, or all commands of a group.
+// writeHelp writes the description of a command and its flags, or all commands of a group.
 func writeHelp(page *strings.Builder, command *cobra.Command) {
 	for _, below := range command.Commands() {
 		writeHelp(page, below)
@@ -124,7 +124,7 @@ func flagHelp(f *pflag.Flag) string {
 // startsList is a word that would begin a list or a heading at the beginning of a line.
 var startsList = regexp.MustCompile(`^([-+#]+|\d+[.)])$`)
 
-// wrapped breaks a text into lines for a page, of which all but the first are indented.
+// wrapped breaks a text into lines for a page, and indents all but the first.
 func wrapped(text, indent string) string {
 	const width = 100
 	var lines []string

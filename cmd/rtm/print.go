@@ -20,7 +20,7 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// list is what a command prints, in one of three formats.
+// list is the output of a command, in one of three formats.
 type list struct {
 	json bool
 	// value is the list as JSON.
@@ -29,7 +29,7 @@ type list struct {
 	empty  string
 	header []string
 	rows   [][]string
-	// plain writes what a script reads; if it is nil, that is the rows as lines with tabs.
+	// plain writes the output for scripts; if it is nil, that is the rows as lines with tabs.
 	plain func(io.Writer) error
 }
 

@@ -43,8 +43,8 @@ they are lost.`,
 	},
 }
 
-// showEventsRow shows the events of what is named by an ID, given the command's whole name, and
-// whose events these are, in short and at length.
+// showEventsRow is a command that shows the events of a batch or letter, given by its ID. Name is
+// the command's whole name; short and long describe whose events these are.
 func showEventsRow[Event any](name, short, long string, read func(c *call, from int) ([]Event, error)) row {
 	return row{
 		use: "show ID", short: "show the events of " + short + ", a line of JSON each",

@@ -21,7 +21,7 @@ type rcEntry struct{ Bus, Token string }
 // rcFile is a .rtmrc.
 type rcFile struct {
 	path string
-	// local is whether it is in the working directory, which may belong to somebody else.
+	// local is whether it is in the working directory, which may belong to another user.
 	local bool
 	buses map[string]rcEntry
 }

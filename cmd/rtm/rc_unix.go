@@ -12,7 +12,7 @@ import (
 // writableByOthers are the mode bits that let users other than the owner change a file.
 const writableByOthers fs.FileMode = 0o022
 
-// checkOwn refuses a file that somebody else may have written.
+// checkOwn refuses a file that another user may have written.
 func checkOwn(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

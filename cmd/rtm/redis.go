@@ -16,7 +16,8 @@ import (
 // redisFlags say which Redis a command works on, instead of the environment's.
 type redisFlags struct{ url, namespace string }
 
-// add adds the flags to a command. Does says in their help what the command does to that Redis.
+// add adds the flags to a command. Does describes in their help what the command does to that
+// Redis.
 func (f *redisFlags) add(command *cobra.Command, does string) {
 	command.Flags().StringVar(&f.url, "redis-url", "", "the Redis to "+does+", instead of the environment's")
 	command.Flags().StringVar(&f.namespace, "namespace", "", "the prefix of all keys, instead of the environment's")
@@ -34,7 +35,7 @@ func (f *redisFlags) config(command *cobra.Command) (app.Config, error) {
 	return loadConfig(overruled, nil)
 }
 
-// requireOneRedis is the error of a command that needs one Redis, if a URL is that of a cluster.
+// requireOneRedis returns the error of a command that needs one Redis if a URL is a cluster's.
 func requireOneRedis(url string) error {
 	if rdb.IsClusterURL(url) {
 		return usageError{errors.New("this needs one Redis, and its URL is that of a Redis Cluster")}
@@ -71,7 +72,7 @@ func findPartitions(ctx context.Context, redis *rdb.Client, config app.Config) (
 	return redis.Partitions(config.RedisNamespace, count), nil
 }
 
-// overruleRedis replaces the environment's Redis with that of a URL.
+// overruleRedis replaces the environment's Redis with the one of a URL.
 func overruleRedis(overruled map[string]string, url string) {
 	overruled["REDIS_ENV_KEY"], overruled["ROUTEMASTER_REDIS_URL"] = "", url
 }

@@ -61,7 +61,7 @@ the last position, the numbers of events copied and skipped, its state and an er
 	},
 }
 
-// readRange reads which events are to be replayed. What is wrong is a [usageError].
+// readRange reads which events to replay. Errors are [usageError]s.
 func readRange(c *call, now time.Time) (of subscriber.ReplayRange, err error) {
 	of.From, of.To = c.int64("from"), c.int64("to")
 	switch {

@@ -205,7 +205,7 @@ type call struct {
 	args  []string
 	bus   *client.Client
 	flags *busFlags
-	// subscriber is what the command is about, nil without [row.ofSubscriber].
+	// subscriber is the subscriber that the command is about, nil without [row.ofSubscriber].
 	subscriber *subscriber.Subscriber
 }
 
@@ -231,7 +231,7 @@ func must[T any](value T, err error) T {
 // asking is how the command asks.
 func (c *call) asking() *consent { return &consent{yes: c.is("yes")} }
 
-// ask says on stderr what is about to happen, and on a terminal asks whether it shall.
+// ask prints on stderr what is about to happen, and on a terminal asks for confirmation.
 func (c *call) ask(what ...string) error { return c.asking().ask(c.Command, what...) }
 
 // say prints a line.
@@ -262,14 +262,14 @@ func (c *call) print(l list) error {
 	return l.print(c.OutOrStdout())
 }
 
-// show prints what is known of one thing: names and values, or an object.
+// show prints one thing: names and values, or an object.
 func (c *call) show(value any, rows [][]string) error {
 	return c.print(list{value: value, header: []string{"WHAT", "VALUE"}, rows: rows})
 }
 
 // tableOf makes a list, given the names of its columns with a | between them. A column without a
-// name is only for scripts, one with a * before it only for a terminal. Cells are what [cellOf]
-// takes.
+// name is only for scripts, one with a * before it only for a terminal. Cells are values that
+// [cellOf] takes.
 func tableOf[T any](values []T, empty, header string, cells func(T) []any) list {
 	l := list{value: append([]T{}, values...), empty: empty}
 	columns := strings.Split(header, "|")
@@ -296,7 +296,7 @@ func tableOf[T any](values []T, empty, header string, cells func(T) []any) list 
 	return l
 }
 
-// printList prints what [tableOf] makes.
+// printList prints the list of [tableOf].
 func printList[T any](c *call, values []T, empty, header string, cells func(T) []any) error {
 	return c.print(tableOf(values, empty, header, cells))
 }
@@ -323,7 +323,7 @@ func showing[T any](read func(*call) (T, error), rows func(T) [][]string) func(*
 	}
 }
 
-// saying runs a command that prints a line about what it has done.
+// saying runs a command that prints a line about its result.
 func saying(do func(*call) (string, error)) func(*call) error {
 	return func(c *call) error {
 		line, err := do(c)

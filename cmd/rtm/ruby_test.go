@@ -14,17 +14,17 @@ import (
 	"routemaster/internal/app"
 )
 
-// What differs from one run to the next: a time, and the uuids that are made.
+// These match the parts that differ from run to run: a time, and the generated uuids.
 var (
 	aTime = regexp.MustCompile(`(:oldest:) [0-9]{13}\n`)
 	aUUID = regexp.MustCompile(`(?m)^(  :uuid: )?[A-Z2-7]{26}\n`)
 )
 
-// TestTheRubyClientsScriptsGoOn replays a transcript of what version 3.2.3 of the Ruby client's
-// commands print, when the output is not a terminal. Ours differs in four places: it prints the
-// uuid that it makes, nothing for no tokens, tokens only if asked to, and fails to remove a token
-// that is not there. Of the commands that fail it has only that they do: its exit statuses are
-// others.
+// TestTheRubyClientsScriptsGoOn replays a transcript of the commands of the Ruby client, version
+// 3.2.3, when the output is not a terminal. Ours differ in four places: they print the uuid that
+// they make, print nothing for no tokens, print tokens only if asked to, and fail to remove a token
+// that does not exist. Of failing commands it only requires that they fail: the exit statuses
+// differ.
 func TestTheRubyClientsScriptsGoOn(t *testing.T) {
 	transcript, err := os.ReadFile("testdata/ruby/transcript")
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestTheRubyClientsScriptsGoOn(t *testing.T) {
 	}
 }
 
-// TestRubyScalars has what Ruby 3.1 writes (Psych 4.0.3, libyaml 0.2.5).
+// TestRubyScalars compares with the output of Ruby 3.1 (Psych 4.0.3, libyaml 0.2.5).
 func TestRubyScalars(t *testing.T) {
 	for _, want := range strings.Split(`'12' '1_000' '0x1f' '012' '08' 1e3 1e5 '1.5' 'yes' 'no' 'true' 'false' 'null' "~" 'on' 'off' "y" "n" "-" "--" ":a" 'a:' a:b a-b `+
 		`"-1" "+1" '12:30' '1:2' _ __ _1 1_ root--0 '0b1' 0o7 '0' '00' ".5" '1.' '2020-01-01' '2020-1-1' "=" null-x yes--1 no1 1-2 "-a" 1e 0e0 685e23 ":12" "::" 'a::' ":" `+

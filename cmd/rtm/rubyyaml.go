@@ -10,8 +10,8 @@ import (
 	"routemaster/client"
 )
 
-// rubyYAML writes subscriptions as version 3.2.3 of the Ruby client does, to the byte: scripts read
-// it. That is how Ruby's own YAML library writes a list of hashes whose keys are symbols.
+// rubyYAML writes subscriptions as version 3.2.3 of the Ruby client does, to the byte, because
+// scripts read it: as Ruby's own YAML library writes a list of hashes with symbols as keys.
 func rubyYAML(subscriptions []client.SubscriptionStatus) string {
 	if len(subscriptions) == 0 {
 		return "--- []\n"
@@ -41,10 +41,10 @@ func rubyYAML(subscriptions []client.SubscriptionStatus) string {
 }
 
 var (
-	// rubyPlain is what needs no quotes for its characters: those of names, tokens and URLs.
+	// rubyPlain matches strings whose characters need no quotes: names, tokens and URLs.
 	rubyPlain = regexp.MustCompile(`\A[A-Za-z0-9_][!-~]*\z`)
-	// rubyOther is what Ruby would not read as a string: a boolean, nil, an integer in one of its
-	// bases, minutes and seconds, a time.
+	// rubyOther matches texts that Ruby would not read as a string: a boolean, nil, an integer in one
+	// of its bases, minutes and seconds, a time.
 	rubyOther = regexp.MustCompile(`\A(?:(?i:null|true|false|yes|no|on|off)|` +
 		`0[0-7]*[89].*|0b[01_,]+|0[0-7_,]+|0x[0-9a-fA-F_,]+|0|[1-9](?:[0-9]|[,_][0-9])*|` +
 		`[0-9][0-9_]*(?::[0-5]?[0-9]){1,2}(?:\.[0-9_]*)?|(?:[0-9][0-9_,]*)\.[0-9]*(?:[eE][-+][0-9]+)?|` +

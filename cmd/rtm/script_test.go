@@ -12,10 +12,10 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestScripts runs the scripts of testdata/script, each with a bus of its own. They know, besides
-// what testscript gives them, $BUS and $SECURE_BUS, the bus's URLs, $STRICT_BUS, one that is to be
-// asked over TLS, $CA, the file with the certificate of the latter, and $ROOT, the root key. The
-// home directory is $HOME, empty at first.
+// TestScripts runs the scripts of testdata/script, each with a bus of its own. Besides testscript's
+// variables they have $BUS and $SECURE_BUS, the bus's URLs, $STRICT_BUS, the URL of a bus that
+// requires TLS, $CA, the file with the certificate of the latter, and $ROOT, the root key. The home
+// directory is $HOME, empty at first.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(scripts) == 0 {

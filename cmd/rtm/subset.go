@@ -34,8 +34,8 @@ those older than an age. They become dead letters. Without it they are tried unt
 	},
 }
 
-// optionFlags are the flags of rtm sub set: the option that each sets, what reads its value, and
-// the help.
+// optionFlags are the flags of rtm sub set, each with its option, the function that reads its
+// value, and its help.
 var optionFlags = []struct {
 	flag, option string
 	read         func(text string) (any, error)

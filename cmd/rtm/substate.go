@@ -122,8 +122,8 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 	}
 }
 
-// lastFailure says of the last attempt on record that failed when it was, whether it delivered a
-// test event, and what to do about it.
+// lastFailure describes the last recorded attempt that failed: when it was, whether it delivered a
+// test event, and the remedy.
 func lastFailure(ctx context.Context, s *subscriber.Subscriber) (string, error) {
 	for attempt, err := range s.Attempts(ctx, subscriber.AttemptFilter{}) {
 		if err != nil {
@@ -144,7 +144,7 @@ func ofTest(a subscriber.Attempt) string {
 	return ""
 }
 
-// showLanes says how many lanes there are, and what an event's lane goes by.
+// showLanes shows the number of lanes, and the key that assigns events to them.
 func showLanes(info subscriber.Info) string {
 	if info.Lanes == 1 {
 		return "one"
@@ -152,7 +152,7 @@ func showLanes(info subscriber.Info) string {
 	return fmt.Sprintf("%d, by %s", info.Lanes, terminal.Escape(info.OrderKey))
 }
 
-// showKept says how much of what waits is kept.
+// showKept shows the limits on the queue.
 func showKept(info subscriber.Info) string {
 	var limits []string
 	if info.KeepAge > 0 {
@@ -164,7 +164,7 @@ func showKept(info subscriber.Info) string {
 	return cmp.Or(strings.Join(limits, ", "), "all that waits")
 }
 
-// showGap says what a gap notice is about to tell.
+// showGap shows the content of the next gap notice.
 func showGap(gap *subscriber.Gap) string {
 	if gap == nil {
 		return "nothing that is not told"
@@ -190,7 +190,7 @@ func showDeadLetters(d *subscriber.DeadLetters) string {
 // testTimeout is longer than the bus usually lets a delivery take.
 const testTimeout = 40 * time.Second
 
-// sayWhatWaits says on stderr what holds up other events than a test event.
+// sayWhatWaits prints on stderr the reasons for which events other than a test event wait.
 func sayWhatWaits(c *call) error {
 	info, err := c.subscriber.Info(c.Context())
 	if err != nil {

@@ -173,7 +173,7 @@ func (t *tail) watch(ctx context.Context, c *client.Client, topic string) error 
 	return nil
 }
 
-// show shows what a stream reports.
+// show prints an item of a stream.
 func (t *tail) show(ctx context.Context, s *stream, item client.TailItem) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -35,7 +35,7 @@ func (t *tail) runCommand(ctx context.Context, event client.Event) error {
 	}
 	command.Stdin = strings.NewReader(terminal.JSON(event) + "\n")
 	command.Stdout, command.Stderr = t.out, t.errors
-	command.WaitDelay = time.Second // if what it has started in the background holds its output
+	command.WaitDelay = time.Second // if its background processes hold the output open
 	inOwnGroup(command)
 	err := command.Run()
 	if err != nil && ctx.Err() != nil {

@@ -169,7 +169,7 @@ func keepsSubscription(ctx context.Context, c *client.Client, tokens []client.To
 	return !slices.ContainsFunc(subscriptions, holds) && slices.ContainsFunc(subscriptions, isLike), nil
 }
 
-// describeRemoval says what is lost with a subscriber.
+// describeRemoval describes what is lost with a subscriber.
 func describeRemoval(info subscriber.Info, err error) (string, error) {
 	if isNotFound(err) {
 		return "no subscriber", nil

@@ -54,7 +54,8 @@ func flagError(err error) error {
 	return usageError{err}
 }
 
-// rightValues says what flags take, by the types of their values. The errors of the others do.
+// rightValues says what flags take, by the types of their values. Flags of other types say so in
+// their errors.
 var rightValues = map[string]string{
 	"bool": "true or false", "duration": "a duration such as 30s, 90m or 48h", "int": "an integer", "int64": "an integer",
 }
