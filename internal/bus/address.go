@@ -2,8 +2,8 @@ package bus
 
 import "net/netip"
 
-// notPublic lists the addresses that are unicast and not those of one host of the Internet, besides
-// what the classes of deny lists hold (IANA's registries of special-purpose addresses).
+// notPublic lists the unicast addresses that do not belong to one host of the Internet, besides the
+// classes of deny lists (IANA's registries of special-purpose addresses).
 const notPublic = "192.0.0.0/24,192.0.2.0/24,192.88.99.0/24,198.18.0.0/15,198.51.100.0/24,203.0.113.0/24,240.0.0.0/4," +
 	"2001::/23,2001:db8::/32,3fff::/20"
 
@@ -20,8 +20,8 @@ func mustParseDenyList(text string) DenyList {
 	return list
 }
 
-// IsPublic reports whether an address is a public unicast one, so that whoever can name it could
-// reach it without the bus. An IPv6 address that stands for an IPv4 address is as public as that.
+// IsPublic reports whether an address is a public unicast one, which a client could reach without
+// the bus. An IPv6 address that stands for an IPv4 address is public if the IPv4 address is.
 func IsPublic(address netip.Addr) bool {
 	address = address.Unmap()
 	return address.IsGlobalUnicast() && !specialAddresses.Denies(address) &&

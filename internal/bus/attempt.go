@@ -2,7 +2,7 @@ package bus
 
 import "strings"
 
-// Outcome is what an attempt to deliver came to.
+// Outcome is the result of an attempt to deliver.
 type Outcome string
 
 // The outcomes. Partial is an acknowledgement of some of the events; Dead is a failure after which
@@ -24,7 +24,7 @@ const (
 	ErrorDNS = "dns"
 	// ErrorDenied is an address that the operator does not let be connected to.
 	ErrorDenied = "denied"
-	// ErrorRefused is a connection that was refused: nobody listens on the port.
+	// ErrorRefused is a connection that was refused: no process listens on the port.
 	ErrorRefused = "refused"
 	// ErrorUnreachable is an address to which there is no way.
 	ErrorUnreachable = "unreachable"
@@ -44,15 +44,16 @@ const (
 	ErrorSecrets = "secrets"
 )
 
-// What may be wrong with the certificate of an endpoint: the text of an error begins with it.
+// Faults of an endpoint's certificate. The text of an error begins with one.
 const (
 	CertificateExpired          = "the certificate has expired, or is not valid yet"
 	CertificateWrongHost        = "the certificate is for another host"
 	CertificateUnknownAuthority = "the certificate is of an unknown authority"
 )
 
-// CertificateFault is what is wrong with a certificate in few words, given the text of an error of
-// class ErrorTLS; empty if that does not say. The rest of the text may have names of others.
+// CertificateFault returns the fault of a certificate in few words, given the text of an error of
+// class ErrorTLS; empty if the text names none. The rest of the text may contain the names of
+// others.
 func CertificateFault(text string) string {
 	for _, fault := range []string{CertificateExpired, CertificateWrongHost, CertificateUnknownAuthority} {
 		if strings.HasPrefix(text, fault) {

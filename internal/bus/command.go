@@ -17,9 +17,9 @@ func ShellWord(word string) string {
 }
 
 // Command is a whole command of rtm, as a text advises it: in backticks, to be copied into a shell
-// that has the bus and the token in its environment. Words are those that are always the same, with
-// flags; an "=" at their end belongs to the first value. Values are what the caller knows, or a
-// placeholder in capitals. None of them may be a secret.
+// that has the bus and the token in its environment. Words are the fixed part, with flags; an "="
+// at its end belongs to the first value. Values are known to the caller, or placeholders in
+// capitals. None of them may be a secret.
 func Command(words string, values ...string) string {
 	var text strings.Builder
 	text.WriteString("`rtm " + words)

@@ -2,8 +2,8 @@ package bus
 
 import "time"
 
-// DataLoss is that Redis no longer has what it had of the bus. A process has noticed it, and no
-// operator has acknowledged it.
+// DataLoss says that Redis no longer has the data that it had of the bus. A process has noticed it,
+// and no operator has acknowledged it.
 type DataLoss struct {
 	Kind DataLossKind
 	// FoundAt is when a process noticed it.
@@ -12,7 +12,7 @@ type DataLoss struct {
 	Partition string
 }
 
-// DataLossKind is what a process found in place of the data that it remembers.
+// DataLossKind describes the data that a process found in place of the data that it remembers.
 type DataLossKind string
 
 // The kinds of losses, as they are stored.

@@ -92,10 +92,10 @@ const (
 )
 
 // RefusalThrottle returns how long a subscriber is throttled after its endpoint has refused a
-// number of batches in a row, over a period in which none succeeded: a tenth of the period,
-// from 100 ms to maxThrottle, so that attempts become rarer. The first hundred refusals and
-// those of the first second throttle nothing: an endpoint that refuses everything looks like
-// one that was sent many bad batches.
+// number of batches in a row, over a period in which none succeeded: a tenth of the period, from
+// 100 ms to maxThrottle, so that attempts become rarer. The first hundred refusals and all refusals
+// within the first second throttle nothing: an endpoint that refuses everything looks like one that
+// was sent many bad batches.
 func RefusalThrottle(refusals int, period, maxThrottle time.Duration) time.Duration {
 	if refusals < freeRefusals || period < freeRefusalPeriod {
 		return 0
@@ -103,8 +103,8 @@ func RefusalThrottle(refusals int, period, maxThrottle time.Duration) time.Durat
 	return min(max(period/10, minRefusalThrottle), maxThrottle)
 }
 
-// Standing is what a subscriber's last delivery says about its next one. A higher standing
-// promises more.
+// Standing is a subscriber's state after its last delivery, which predicts the next one. A higher
+// standing promises more.
 type Standing int
 
 const (

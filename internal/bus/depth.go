@@ -3,8 +3,8 @@ package bus
 import "fmt"
 
 // MaxDepth is how deep arrays and objects may be nested in a JSON value that clients choose freely:
-// the data of events and jobs, and the metadata of labels. It bounds what it costs to read, store
-// and show one. What was stored before there was this limit may be deeper.
+// the data of events and jobs, and the metadata of labels. It bounds the cost of reading, storing
+// and showing one. Values stored before this limit existed may be deeper.
 const MaxDepth = 100
 
 // TooDeep is the detail of a refusal of a value that is nested deeper than [MaxDepth].
@@ -16,7 +16,7 @@ func IsTooDeep(text []byte) bool {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
-			i++ // what is escaped ends no string
+			i++ // an escaped character ends no string
 		case c == '"':
 			quoted = !quoted
 		case quoted:

@@ -6,7 +6,7 @@
 //   - An event says that a thing, named by its URL, was created, updated or deleted, or is
 //     merely there ("noop").
 //   - A topic is a named stream of events. The first client that publishes to it owns it.
-//   - A client is whoever holds a [Token]. Everybody may see its name; its token is a secret.
+//   - A client is a program that holds a [Token]. Its name is public; its token is a secret.
 //     A client that publishes to a topic is the topic's publisher, and one that subscribes to
 //     topics is a subscriber. A subscriber has one callback for all of its topics.
 //   - A batch is a list of events for one subscriber. It is delivered by one POST to the
@@ -28,14 +28,14 @@
 //     acknowledges.
 //   - A batch is refused when the endpoint is well but does not take this batch: see
 //     [BatchFailure].
-//   - The standing of a subscriber is what its last delivery says about the next: see [Standing].
+//   - The standing of a subscriber predicts its next delivery from its last one: see [Standing].
 //   - A throttled subscriber has failed and is sent nothing for a while: see [Throttle] and
 //     [RefusalThrottle].
 //   - An idempotency key names a publish, so that a publisher can repeat it and it is stored
 //     once.
 //   - The pulse says whether the bus works; the scaling pulse, whether its workers keep up.
-//   - The Ruby original is the system of the same name, written in Ruby, whose clients work
-//     unchanged with this one, and whose data it takes over.
+//   - The Ruby original is the system of the same name, written in Ruby. Its clients work
+//     unchanged with this one, which takes over its data.
 //   - The founding layout is the keys in Redis, and their fields, that are documented since the
 //     Ruby original. Operators' scripts read them. Other keys are our own.
 //   - A partition is one complete layout in Redis, under one namespace, a prefix of all its keys.

@@ -51,7 +51,7 @@ var (
 type TopicLimitError struct {
 	// Limit is the maximum number of topics: of the client or, if OfBus, of the bus.
 	Limit int
-	// OfBus is whether it is the limit of the bus, not that of a client.
+	// OfBus is whether the limit is the bus's, not a client's.
 	OfBus bool
 }
 
@@ -62,7 +62,7 @@ func (e *TopicLimitError) Error() string {
 	return fmt.Sprintf("this would be more than %d topics that the client publishes to or was the first to name; delete those that are not needed", e.Limit)
 }
 
-// Invalid is an error in what a client sent. Its text says what is allowed.
+// Invalid is an error in a client's input. Its text says what is allowed.
 type Invalid struct {
 	// Pointer is the JSON pointer (RFC 6901) of the value at fault, empty for the whole input.
 	Pointer string

@@ -21,8 +21,8 @@ const (
 // MaxURLLen is the maximum number of characters of an event's URL or a callback.
 const MaxURLLen = 1024
 
-// Event says what happened to one thing, and when. Its data, one JSON value of the
-// publisher's, is not part of it: that is packed as it is read.
+// Event says what happened to one thing, and when. Its data, one JSON value of the publisher's, is
+// not part of Event: it is packed as it is read.
 type Event struct {
 	Topic TopicName
 	Type  EventType

@@ -16,8 +16,8 @@ type IdempotencyKey struct {
 	TTL time.Duration
 }
 
-// digestBytes is what is kept of the SHA-256 of a key, and of that of its request. Redis needs 16
-// bytes for as many with what it puts around them, and 32 for one more.
+// digestBytes is how many bytes are kept of the SHA-256 of a key, and as many of the SHA-256 of its
+// request. Redis needs 16 bytes for this length including its overhead, and 32 for one byte more.
 //
 // 112 bits suffice. Two of 100,000 keys have the same digest by accident with a probability of
 // 10^-24. To find a key with the digest of another client's takes 2^112 hashes, or 2^95 to match
@@ -25,7 +25,7 @@ type IdempotencyKey struct {
 // which is feasible. It harms only the client that does so, because each client has its own keys.
 const digestBytes = 14
 
-// Digests returns that of the key, and that of the request under it: bytes, not text.
+// Digests returns the digests of the key, and of the key with its request: bytes, not text.
 func (k *IdempotencyKey) Digests() (key, request string) {
 	ofKey, ofRequest := sha256.Sum256([]byte(k.Key)), sha256.Sum256([]byte(k.Key+"\n"+k.Digest))
 	return string(ofKey[:digestBytes]), string(ofRequest[:digestBytes])

@@ -19,10 +19,10 @@ const (
 	QueueRelay Queue = "relay"
 )
 
-// Queues lists all queues but that of relays.
+// Queues lists all queues except the relays' queue.
 var Queues = [...]Queue{QueueMain, QueueAux, QueueJobs, QueueMachines}
 
-// JobName says what a job does.
+// JobName is the kind of a job.
 type JobName string
 
 // The jobs.
@@ -31,7 +31,7 @@ const (
 	JobBatch JobName = "batch"
 	// JobJob hands the job of a service named by its one argument, a UUID, to the service.
 	JobJob JobName = "job"
-	// JobLabel does what is due for a label, given its machine and its name.
+	// JobLabel does the work due for a label, given its machine and its name.
 	JobLabel JobName = "label"
 	// JobWalk looks at all labels in a state, given its machine and the name of the walk.
 	JobWalk JobName = "walk"

@@ -6,9 +6,9 @@ const (
 	DefaultMinFree   = 10_000_000
 )
 
-// QueueSize returns about how many bytes of Redis are taken by batches, given how many events they
-// have and the bytes of these, packed. A batch has an entry in each of four keys besides its list,
-// an event the header of an entry. A test compares it with what Redis says.
+// QueueSize returns about how many bytes of Redis batches take, given their number, the number of
+// their events, and the events' bytes, packed. A batch has an entry in each of four keys besides
+// its list, an event the header of an entry. A test compares the result with Redis's own figure.
 func QueueSize(batches, events, bytes int64) int64 { return 480*batches + 8*events + bytes }
 
 // MemoryLimits say how much memory of Redis the bus may fill, in bytes.

@@ -76,7 +76,7 @@ func (n ClientName) Validate() error {
 	return nil
 }
 
-// tokenSuffix is what [NewToken] adds to a name: "--" and 32 hex digits.
+// tokenSuffix is the length of the suffix that [NewToken] adds to a name: "--" and 32 hex digits.
 const tokenSuffix = 2 + 32
 
 // NewToken makes a token for a client: its name, "--", and 32 random hex digits.
@@ -99,8 +99,8 @@ func NewTokenLike(name ClientName) Token {
 	return token
 }
 
-// PublicName returns what everybody may see of a client: its name or, if the name is missing or
-// reveals the token, its [LegacyClientName].
+// PublicName returns the name of a client that every client may see: its own or, if that is missing
+// or reveals the token, its [LegacyClientName].
 func PublicName(t Token, name ClientName) ClientName {
 	if name == "" || string(name) == string(t) {
 		return LegacyClientName(t)
@@ -108,7 +108,7 @@ func PublicName(t Token, name ClientName) ClientName {
 	return name
 }
 
-// LegacyClientName names a client of which only the token is known, by a digest: no part of a
+// LegacyClientName names a client by a digest of its token, if nothing else is known: no part of a
 // token may be shown.
 func LegacyClientName(t Token) ClientName {
 	sum := sha256.Sum256([]byte(t))
@@ -145,9 +145,8 @@ func newUID(chars int) string {
 	}
 }
 
-// EditDistance returns the Levenshtein distance of two texts in bytes: how many must be
-// changed, added or removed to turn one into the other. It finds the name that somebody may
-// have meant.
+// EditDistance returns the Levenshtein distance of two texts in bytes: how many must be changed,
+// added or removed to turn one into the other. It finds the name that a user may have meant.
 func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

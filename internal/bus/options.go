@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Options are what a subscriber sets beyond its [Subscription]. The zero value has all defaults.
+// Options are a subscriber's settings beyond its [Subscription]. The zero value has all defaults.
 type Options struct {
 	// MaxBytes is the most bytes of a delivery's body, unless one event has more; 0 is no limit.
 	MaxBytes int
@@ -24,20 +24,20 @@ type Options struct {
 	OrderKey string
 	// StrictOrder has a batch that failed keep its turn, so that none passes it.
 	StrictOrder bool
-	// Partial has a 207 be read as a receipt for each event.
+	// Partial makes a 207 count as a receipt for each event.
 	Partial bool
-	// KeepAge and KeepEvents bound what waits: an older batch, and the oldest while there are more
-	// events, are dropped. 0 is no limit.
+	// KeepAge and KeepEvents bound the queue: batches older than KeepAge, and the oldest events while
+	// there are more than KeepEvents, are dropped. 0 is no limit.
 	KeepAge    time.Duration
 	KeepEvents int
 	// GapNotices has the subscriber told in its queue of the events that it has lost.
 	GapNotices bool
-	// DeadLetters says what is put away, and for how long. Without it batches are tried for ever.
+	// DeadLetters says when batches become dead letters. Without it batches are tried for ever.
 	DeadLetters *DeadLetters
 	LogAttempts LogAttempts
 }
 
-// DeadLetters says when a batch is put away, and how much of what was put away is kept.
+// DeadLetters says when a batch becomes a dead letter, and how many dead letters are kept.
 type DeadLetters struct {
 	// Attempts is how often a batch may be refused, Age how old it may get; 0 is no limit.
 	Attempts int
@@ -140,9 +140,8 @@ func ParseOption(name, text string) (canonical string, err error) {
 	return "", nil
 }
 
-// ParseOptions reads options from the JSON of each that is not its default. Names that are not of
-// options are ignored. An option that cannot be read has its default; the error is that of the
-// first.
+// ParseOptions reads options from the JSON of each that is not its default. It ignores unknown
+// names. An option that cannot be read has its default; the error is the first such option's.
 func ParseOptions(stored map[string]string) (o Options, err error) {
 	for _, name := range OptionNames() {
 		text, set := stored[name]
@@ -235,7 +234,7 @@ func integer(text string, atLeast, atMost int) (int, error) {
 	return n, nil
 }
 
-// Limits of lanes and of their order key, in characters; and the order key of who sets none.
+// Limits of lanes and of their order key, in characters; and the default order key.
 const (
 	MaxLanes        = 64
 	maxOrderKey     = 128
@@ -301,8 +300,8 @@ func (l *LogAttempts) json() string { return strconv.Quote(logAttempts[*l]) }
 
 type deadLetters struct{ field **DeadLetters }
 
-// read reads an object, whose members may be left out. Package json would take a name twice, and in
-// any case.
+// read reads an object, whose members may be left out. Package json would accept duplicate names,
+// and names in any case.
 func (d deadLetters) read(text string) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
@@ -332,7 +331,7 @@ func (d deadLetters) read(text string) error {
 	return nil
 }
 
-// json leaves out what has no value.
+// json leaves out members without a value.
 func (d deadLetters) json() string {
 	if *d.field == nil {
 		return "null"

@@ -2,7 +2,7 @@ package bus
 
 import "strings"
 
-// hiding separates what clients may read of a reason from what root reads.
+// hiding separates the part of a reason that clients may read from the part for root.
 const hiding = "\x1f"
 
 // HidingReason returns a reason, to be stored, that reads differently for clients and for root: of

@@ -18,8 +18,8 @@ const (
 	maxUUIDLen       = 256
 )
 
-// Subscription is what a client asks for. A nil field keeps its value, or takes its default the
-// first time.
+// Subscription is a client's request to subscribe. A nil field keeps its value, or takes its
+// default the first time.
 type Subscription struct {
 	// Topics are all the topics subscribed to from now on.
 	Topics []TopicName
@@ -31,11 +31,11 @@ type Subscription struct {
 	Timeout *time.Duration
 	// MaxEvents is the maximum number of events of a batch.
 	MaxEvents *int
-	// Options are what [ParseOption] returns for options, by their names: "" for the default. Those
-	// that are left out keep their value.
+	// Options are values that [ParseOption] returned, by the names of their options: "" for the
+	// default. Options that are left out keep their value.
 	Options map[string]string
-	// Stored, if given, is the client's subscriber: clients subscribe again when they start, so what
-	// it has already is not refused, even if the bus it was migrated from was less strict.
+	// Stored, if given, is the client's subscriber. Clients subscribe again when they start, so values
+	// that it already has are not refused, even if the bus it was migrated from was less strict.
 	Stored *Subscriber
 }
 
@@ -133,10 +133,9 @@ type Subscriber struct {
 // Topic is a topic as clients see it.
 type Topic struct {
 	Name TopicName
-	// Publisher is the token of its owner, empty while nobody has published.
+	// Publisher is the token of its owner, empty before the first publish.
 	Publisher Token
-	// Owner is the name of its owner, empty while nobody has published or if only the token is
-	// known.
+	// Owner is the name of its owner, empty before the first publish or if only the token is known.
 	Owner ClientName
 	// Events is the number of events ever received.
 	Events int64

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// rfc3339 is the format, but for which days a month has. Package time takes more for it, such as
-// hours of one digit and a comma before fractions (https://go.dev/issue/54580).
+// rfc3339 is the format, except for the number of days in a month. Package time also accepts other
+// texts, such as hours of one digit and a comma before fractions (https://go.dev/issue/54580).
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // ParseTime reads a time in the format of RFC 3339, section 5.6, which allows t and z as well as T
