@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Request is what is sent to one address.
+// Request is a request to one address.
 type Request struct {
 	// Method is POST unless it is given.
 	Method string
@@ -29,15 +29,15 @@ type Request struct {
 	Length int64
 	// Timeout bounds the attempt, if it is to be another than the client's.
 	Timeout time.Duration
-	// KeepBody, if given, is how many bytes of the response's body to keep for a status. No more
-	// than 256 KiB are kept. The body of a 207 may take the rest of the attempt's time, that of
-	// another response a second, unless AwaitBody says that the body is what is asked for.
+	// KeepBody, if given, is how many bytes of the response's body to keep for a status, up to 256
+	// KiB. Reading the body of a 207 may take the rest of the attempt's time. Another body may take a
+	// second, or the rest too if AwaitBody says that the caller wants the body itself.
 	KeepBody  func(status int) int
 	AwaitBody bool
 	// Fresh has the request go over a new connection, and so never be in doubt: see Attempt.Doubtful.
 	Fresh bool
-	// Once is Fresh, and has the request not even be sent again when the server says that it did not
-	// act on it, because it wants another version of HTTP.
+	// Once is Fresh, and also never sends the request again, not even when the server says that it did
+	// not act on it because it wants another version of HTTP.
 	Once bool
 }
 

@@ -13,19 +13,19 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Bounds on a response's body. Its status decides; the body is read for what is kept of it, and so
-// that the connection can be used again.
+// Bounds on a response's body. The status alone decides; the body is read to keep a part of it, and
+// so that the connection can be used again.
 const (
 	// maxBody bounds how much of a body is kept, in bytes.
 	maxBody = 256 << 10
-	// maxDrain bounds how much is read of what is not kept, in bytes.
+	// maxDrain bounds how much is read of the rest, which is not kept, in bytes.
 	maxDrain = 64 << 10
-	// bodyTimeout bounds how long the body may keep the caller, unless it is what is asked for, or
-	// that of a 207: that one says what was acknowledged. These have all of the attempt's time.
+	// bodyTimeout bounds how long reading the body may take. A body that the caller wants, or a 207's,
+	// which says which events were acknowledged, has all of the attempt's time instead.
 	bodyTimeout = time.Second
 )
 
-// readBody keeps what is asked for of a response's body, and reports whether the connection can be
+// readBody keeps the wanted part of a response's body, and reports whether the connection can be
 // used again. For that it reads the rest too, unless the endpoint failed: another connection may
 // reach another server. An endpoint that refused a batch works.
 func (a *Attempt) readBody(
@@ -74,8 +74,8 @@ func (a *Attempt) keepBody(ctx context.Context, resp *http.Response, limit int) 
 	a.BodyComplete = a.BodyErr == nil
 }
 
-// decode returns what a body is after its content coding (RFC 9110, section 8.4). None was asked
-// for, but some servers, or proxies before them, send gzip to all.
+// decode returns a reader of the body without its content coding (RFC 9110, section 8.4). Requests
+// ask for none, but some servers, or proxies before them, send gzip to all.
 func decode(resp *http.Response) (io.Reader, error) {
 	switch coding := strings.Join(resp.Header.Values("Content-Encoding"), ", "); strings.ToLower(coding) {
 	case "", "identity":

@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/outbound"
 )
 
-// TestBodiesAreKept has an endpoint answer with a status and a body, of which some bytes are kept.
+// TestBodiesAreKept requires which bytes of a response's body are kept for its status.
 func TestBodiesAreKept(t *testing.T) {
 	long := strings.Repeat("x", 300<<10)
 	eachProtocol(t, func(t *testing.T, http2 bool) {
@@ -118,7 +118,7 @@ func TestGet(t *testing.T) {
 			assert.Equal(t, "mine", r.UserAgent())
 			_, _ = io.WriteString(w, `{"a":`)
 			w.(http.Flusher).Flush()
-			time.Sleep(1100 * time.Millisecond) // longer than a body may take that nobody asks for
+			time.Sleep(1100 * time.Millisecond) // longer than reading an unwanted body may take
 			_, _ = io.WriteString(w, `1}`)
 		})
 		c := newClient(t, func(c *outbound.Config) { c.Timeout = time.Millisecond })
@@ -141,8 +141,8 @@ func gzipped(t *testing.T, text string) string {
 	return packed.String()
 }
 
-// TestCodedBodies has an endpoint answer in codings for which it was not asked. Limits hold for
-// what comes out.
+// TestCodedBodies has an endpoint respond in codings that the request did not ask for. Limits apply
+// to the decoded body.
 func TestCodedBodies(t *testing.T) {
 	object, bomb := gzipped(t, `{"v":1}`), gzipped(t, strings.Repeat("x", 50<<20))
 	eachProtocol(t, func(t *testing.T, http2 bool) {

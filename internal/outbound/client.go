@@ -77,7 +77,7 @@ func New(config Config, now func() time.Time) *Client {
 			DialContext:            dialer.dial,
 			DialTLSContext:         dialer.dialTLS,
 			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // what is kept is decoded as far as it is kept
+			DisableCompression:     true, // the kept part is decoded later
 			MaxResponseHeaderBytes: maxResponseHeader,
 		},
 		idle: newIdlePool(config.MaxIdle, maxIdlePerHost, idleGrace, idleTTL),
@@ -88,8 +88,8 @@ func New(config Config, now func() time.Time) *Client {
 // Close closes the idle connections. Connections in use are closed when their request ends.
 func (c *Client) Close() { c.idle.close() }
 
-// Send sends a request and returns the attempt. Its error is a [bus.ShortError], because that of a
-// certificate lists names. The request does not arrive twice.
+// Send sends a request and returns the attempt. Its error is a [bus.ShortError], because the error
+// of a certificate lists names. The request does not arrive twice.
 func (c *Client) Send(ctx context.Context, r Request) Attempt {
 	start := c.now()
 	a := c.attempt(ctx, r)

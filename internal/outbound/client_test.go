@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soon bounds what must happen; nothing waits that long unless it fails.
+// soon bounds how long a test waits for an expected event. Only a failing test waits that long.
 const soon = 2 * time.Minute
 
 // newClient makes a client with time-outs that are long enough for any host.
@@ -70,7 +70,7 @@ func acknowledged(t *testing.T, c *outbound.Client, url string) {
 // endpoint is an HTTPS server that counts its connections.
 type endpoint struct {
 	url string
-	// opened counts those that have carried a request, open those that are open.
+	// opened counts the connections that have carried a request, open the ones that are open.
 	opened, open atomic.Int64
 	server       *httptest.Server
 }

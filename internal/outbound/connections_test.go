@@ -58,7 +58,7 @@ func TestConnectionsAreNotIdleForLong(t *testing.T) {
 	}
 }
 
-// TestOutOfFiles has no descriptor be left for the first tries to connect.
+// TestOutOfFiles leaves no descriptor for the first attempts to connect.
 func TestOutOfFiles(t *testing.T) {
 	c, post, open := startClient(t, false)
 	require.NoError(t, post().Err)

@@ -19,8 +19,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// trail is what is learnt of the addresses that are dialled for one connection. Several may be
-// dialled at the same time.
+// trail records facts about the addresses dialled for one connection. Several may be dialled at the
+// same time.
 type trail struct {
 	// trusted lists addresses that count as public.
 	trusted bus.DenyList
@@ -46,7 +46,7 @@ func (t *trail) isPublic(address netip.Addr) bool {
 
 type trailKey struct{}
 
-// withTrail returns a context whose dials are noted.
+// withTrail returns a context that records its dials.
 func withTrail(ctx context.Context) (context.Context, *trail) {
 	t := &trail{}
 	return context.WithValue(ctx, trailKey{}, t), t
@@ -132,7 +132,7 @@ func outOfFiles(err error) error {
 	if err == nil {
 		return nil
 	}
-	// ENFILE first: its text begins with that of EMFILE.
+	// ENFILE first: its text begins with the text of EMFILE.
 	for _, errno := range []error{syscall.ENFILE, syscall.EMFILE} {
 		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
 			return errno

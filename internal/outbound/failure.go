@@ -25,8 +25,8 @@ func (a *Attempt) failed(ctx context.Context, err error) {
 	}
 }
 
-// explained adds to an error what it means for the operator of the endpoint. The error of a look-up
-// names the resolver, which is of the bus operator's network: it goes no further.
+// explained adds to an error its meaning for the operator of the endpoint. The error of a look-up
+// names the resolver, which belongs to the bus operator's network: explained leaves that out.
 func explained(err error) error {
 	var name *net.DNSError
 	if errors.As(err, &name) {
@@ -53,7 +53,7 @@ func resolverError(err *net.DNSError) string {
 	return err.Err
 }
 
-// wrongCertificate says what is wrong with a certificate; empty if that has no word.
+// wrongCertificate returns the fault of a certificate; empty if there is no word for it.
 func wrongCertificate(err error) string {
 	var (
 		invalid   x509.CertificateInvalidError
@@ -105,7 +105,7 @@ func classify(ctx context.Context, err error) string {
 		return bus.ErrorReset
 	case connect != nil && !connect.connected:
 		return bus.ErrorUnreachable
-	case connect != nil: // what else the making of TLS can fail with has no type
+	case connect != nil: // other errors of a TLS handshake have no type
 		return bus.ErrorTLS
 	}
 	return bus.ErrorProtocol

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/outbound"
 )
 
-// freePort is an address on which nobody listens.
+// freePort is an address without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")

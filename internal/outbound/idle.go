@@ -18,11 +18,11 @@ type connection struct {
 	public bool
 	// http2 is whether it speaks HTTP/2.
 	http2 bool
-	// wire is what its bytes go over, start how far that had got when the last request began.
+	// wire is the connection below TLS, start its counts when the last request began.
 	wire  *wire
 	start mark
-	// early is whether the answer began before all of the last request had arrived. The other side may
-	// never read the rest of it, nor what follows.
+	// early is whether the response began before all of the last request had arrived. The other side
+	// may never read the rest of it, nor any later request.
 	early bool
 	// silent is whether no byte of an answer to the last request had come when that failed.
 	silent bool
@@ -81,8 +81,8 @@ type idlePool struct {
 	doubted map[origin]time.Time
 }
 
-// doubtTTL is for how long none are kept to a host that was silent on a connection used before:
-// long enough for what failed so to come up again, and to get a new connection.
+// doubtTTL is for how long no connections are kept to a host that was silent on a reused one: long
+// enough for the failed requests to come up again, and to get new connections.
 const doubtTTL = time.Minute
 
 func newIdlePool(maxIdle, maxPerHost int, grace, ttl time.Duration) *idlePool {
@@ -111,7 +111,7 @@ func (p *idlePool) take(scheme, host string) *connection {
 	}
 }
 
-// doubt closes the connections to a host, and has none be kept for a while.
+// doubt closes the connections to a host, and keeps none to it for a while.
 func (p *idlePool) doubt(scheme, host string) {
 	to := origin{scheme, host}
 	p.mu.Lock()
@@ -222,7 +222,7 @@ func (p *idlePool) clear() {
 	}
 }
 
-// close closes all connections, and from now on those that are put.
+// close closes all connections, and every connection put later.
 func (p *idlePool) close() {
 	p.mu.Lock()
 	p.closed = true

@@ -160,8 +160,8 @@ func TestFreshRequestsGetANewConnection(t *testing.T) {
 	}
 }
 
-// TestSilenceOnAnIdleConnectionIsInDoubt has a server be silent when a connection is used for the
-// second time, though it answers over new ones.
+// TestSilenceOnAnIdleConnectionIsInDoubt has a server that is silent when a connection is used for
+// the second time, though it answers over new ones.
 func TestSilenceOnAnIdleConnectionIsInDoubt(t *testing.T) {
 	var requests, open atomic.Int64
 	url := rawReceiver(t, func(_ int64, conn net.Conn, r *bufio.Reader) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What is offered by ALPN (RFC 7301). A server chooses by its own preference, mostly HTTP/2.
+// Protocols offered by ALPN (RFC 7301). A server chooses by its own preference, mostly HTTP/2.
 var (
 	onlyHTTP1 = []string{"http/1.1"}
 	both      = []string{"h2", "http/1.1"}
@@ -95,7 +95,7 @@ func refusesHTTP1(resp *http.Response) bool {
 	return false
 }
 
-// Bounds on what is known of hosts: beyond them all are forgotten, and found out again.
+// Bounds on the facts remembered about hosts: beyond them all are forgotten, and found out again.
 const (
 	maxHosts = 10_000
 	hostsTTL = time.Hour

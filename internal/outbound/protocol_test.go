@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/outbound"
 )
 
-// server is one of TLS that counts what it gets.
+// server is a TLS server that counts handshakes and requests.
 type server struct {
 	*httptest.Server
 	handshakes, requests, proto atomic.Int64

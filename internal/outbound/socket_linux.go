@@ -9,8 +9,9 @@ func hungUp(fd uintptr) bool {
 	return err == nil && n > 0 && ask[0].Revents != 0
 }
 
-// unacknowledged reports whether the other side's system has not acknowledged all that was written
-// to a socket. What comes acknowledges what had arrived when it was sent.
+// unacknowledged reports whether the other side's system has not acknowledged all bytes written to
+// a socket. Each packet from the other side acknowledges the bytes that had arrived when it was
+// sent.
 func unacknowledged(fd uintptr) bool {
 	n, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
 	return err == nil && n > 0

@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// wire is a connection that counts its bytes, below TLS: they tell whether a request has left, and
-// whether an answer has begun. [net/http] has no error for that: what it returns says why a request
-// failed, and not how far it got.
+// wire is a connection that counts its bytes, below TLS: the counts show whether a request has
+// left, and whether a response has begun. The errors of [net/http] say why a request failed, and
+// not how far it got.
 type wire struct {
 	net.Conn
 	// raw is nil if there is no socket. Its look notes in hungUp whether the other side has closed it.
@@ -16,8 +16,8 @@ type wire struct {
 	look   func(fd uintptr)
 	hungUp bool
 
-	// begun are the bytes that were to be written, written those that were before the connection was
-	// known to have been closed by the other side, and read those that came.
+	// begun counts the bytes that were to be written, written the bytes written before the connection
+	// was known to have been closed by the other side, and read the bytes that came.
 	begun, written, read atomic.Int64
 	closed               atomic.Bool
 	// final are the bytes that had come when an alert was about to be written first, if ended is set.
@@ -96,8 +96,8 @@ func (w *wire) hasRead(since mark, http2 bool) bool {
 	return w.read.Load() > since.read
 }
 
-// isSending reports whether a request of some bytes has not all arrived, of which an answer comes,
-// as far as the system knows.
+// isSending reports whether some of a request's bytes have not arrived yet although its response
+// has begun, as far as the system knows.
 func (w *wire) isSending(length int64, since mark) (sending bool) {
 	if w.begun.Load()-since.begun < length {
 		return true

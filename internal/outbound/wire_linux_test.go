@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatASystemKnows has the other side of a connection have room for little of what is written,
-// then read it, and at last close the connection.
+// TestWhatASystemKnows gives the other side of a connection room for little of the written data,
+// then reads it there, and at last closes the connection.
 func TestWhatASystemKnows(t *testing.T) {
 	little := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1024) })
