@@ -8,10 +8,10 @@ import (
 	"routemaster/internal/queue"
 )
 
-// runAhead runs a task, and those that were taken ahead with it, one after the other. It begins no
-// other once one is to be run again, [queue.AheadTime] has passed, or the context is done. Those
-// left in task.Ahead are to be completed with the task. One of them that is to be run again is not:
-// it is returned with its result, to be completed after the task.
+// runAhead runs a task, and the tasks taken ahead with it, one after the other. It begins no other
+// once one is to be run again, [queue.AheadTime] has passed, or the context is done. The ones that
+// ran, and the ones left in task.Ahead, are completed with the task. A task taken ahead that is to
+// be run again is returned with its result, to be completed after the task.
 func (p *pool) runAhead(ctx context.Context, s *source, task *queue.Task) (result queue.Result, failed *queue.Task, failure queue.Result) {
 	if len(task.Ahead) == 0 {
 		result = p.handle(ctx, task)

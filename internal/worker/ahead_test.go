@@ -24,8 +24,8 @@ func delivered() queue.Result {
 	return queue.Result{Detail: store.DeliveryResult{Delivered: 1, Ahead: &quick}}
 }
 
-// ahead has the pool take batches ahead, where so many may be in flight, and counts what is
-// completed.
+// ahead makes the pool take batches ahead, where maxInFlight may be in flight, and counts the
+// completed ones.
 func ahead(st *store.Store, maxInFlight int, completed *atomic.Int64) func(*worker.Config) {
 	return func(c *worker.Config) {
 		c.Pools[0].Queues = []*queue.Queue{storetest.NewQueueAhead(st, maxInFlight, queue.MaxAhead)}

@@ -27,20 +27,22 @@ import (
 // The attack has eight threads, and entries for eight times as many requests that do not end.
 const attackThreads, attackEntries = 8, 64
 
-// attackCase is a kind of entries, and how to add some. Those of the attackers are put first.
+// attackCase is a kind of entries, and how to add some. The attackers' entries are put first.
 type attackCase struct {
 	queue  *queue.Queue
 	name   bus.Queue
 	kind   bus.JobName
 	attack func(n int)
 	others func()
-	// slow is whether an entry is an attacker's, and done the result of one whose request has ended.
+	// slow is whether an entry is an attacker's; done is the result of an entry whose request has
+	// ended.
 	slow func(p queue.Payload) bool
 	done func(p queue.Payload) queue.Result
 }
 
-// TestSlowRequestsLeaveThreadsToOthers has requests hang of whoever may be slow: others are served,
-// when it is not known yet who is slow, and also later, when those hang again that were answered.
+// TestSlowRequestsLeaveThreadsToOthers lets the requests of attackers hang, and requires that other
+// owners are served: before the pool knows which owners are slow, and also later, when attackers
+// that have been answered hang again.
 func TestSlowRequestsLeaveThreadsToOthers(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, server *rdbtest.Server) attackCase{
 		"deliveries": deliveriesUnderAttack, "jobs": jobsUnderAttack, "labels": labelsUnderAttack,
@@ -62,7 +64,7 @@ func underAttack(t *testing.T, c attackCase) {
 		}
 		return c.done(task.Payload)
 	}
-	var skipped atomic.Int64 // what the clock shows besides
+	var skipped atomic.Int64 // how far the test moves the clock forward
 	clock := func() time.Time { return time.Now().Add(time.Duration(skipped.Load())) }
 	_, stop := startAt(t, []*queue.Queue{c.queue}, worker.Config{
 		Pools: []worker.Pool{{
@@ -70,7 +72,7 @@ func underAttack(t *testing.T, c attackCase) {
 			ScheduleInterval: 5 * time.Millisecond,
 			Completed: func(task *queue.Task, _ queue.Result) {
 				if !c.slow(task.Payload) {
-					served <- true // not earlier, or it takes as long as what the clock skips meanwhile
+					served <- true // not earlier, or it takes as long as the test's clock skips meanwhile
 				}
 			},
 		}},

@@ -1,5 +1,5 @@
 // Package worker runs jobs. It has a pool of threads and a scheduler for each queue, tickers, and
-// the heartbeat. What the jobs are about is known to the handlers only.
+// the heartbeat. Only the handlers know the content of the jobs.
 //
 // All of them are blocking loops that end when their context does. [Worker.Run] starts them, waits
 // for them, and stops them in this order:

@@ -24,10 +24,10 @@ type Pool struct {
 	Threads int
 	// ScheduleInterval is how often due jobs are made instant, at most.
 	ScheduleInterval time.Duration
-	// Lookahead, if given, has the threads ask Redis less often: only so often while none of them is
-	// busy and no job is due within that time. Then a job that is put off for less may come up that
-	// late. If there are several queues, the threads count for nothing, but only a job that another
-	// process has put off may be late.
+	// Lookahead, if given, makes the threads ask Redis less often: once in this interval, while none
+	// of them is busy and no job is due within it. A job that is put off for less may then come up
+	// that late. With several queues only jobs that another process has put off may be late, whether
+	// or not threads are busy.
 	Lookahead time.Duration
 	// Discarded, if given, takes the entries that were removed when they came up: see
 	// [queue.Taken].
@@ -135,7 +135,8 @@ func (p *pool) waitAndAcquire(ctx context.Context, t *thread) (*source, *queue.T
 	return nil, nil
 }
 
-// claim is what a call to Redis may take, reserved until it has: see [slots] and [shares].
+// claim reserves the most that a call to Redis may take, until it has returned: see [slots] and
+// [shares].
 type claim struct {
 	minStanding bus.Standing
 	grant
@@ -225,9 +226,9 @@ func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Resul
 	return handler(context.WithoutCancel(ctx), task)
 }
 
-// complete completes a job and those that were done after it. If it is to acquire, it takes the
-// next one of the same source, if there is one and no other source is to have its turn. It repeats
-// the call until Redis has responded; once the context is done, for [completeTimeout].
+// complete completes a job and the ones that were done after it. If acquire is set, it takes the
+// next job of the same source, if there is one and it is no other source's turn. It repeats the
+// call until Redis has responded; once the context is done, for [completeTimeout].
 func (p *pool) complete(ctx context.Context, s *source, task *queue.Task, result queue.Result, acquire bool) *queue.Task {
 	var deadline time.Time
 	for tries := 0; ; tries++ {

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/worker"
 )
 
-// TestAQuietPoolIsScheduled has a pool find what is scheduled for later than it looks ahead.
+// TestAQuietPoolIsScheduled requires that a pool finds jobs scheduled later than its lookahead.
 func TestAQuietPoolIsScheduled(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		st := storetest.Open(t, server)
@@ -40,7 +40,8 @@ func TestAQuietPoolIsScheduled(t *testing.T) {
 	})
 }
 
-// TestAQuietPoolIsNotScheduled requires that a pool that looks ahead only counts what will be due.
+// TestAQuietPoolIsNotScheduled requires that a pool that looks ahead only counts the jobs that will
+// be due.
 func TestAQuietPoolIsNotScheduled(t *testing.T) {
 	server := rdbtest.Real(t)
 	start(t, storetest.Open(t, server), nil, func(c *worker.Config) {

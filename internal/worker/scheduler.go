@@ -48,8 +48,8 @@ func (p *pool) isQuiet(ctx context.Context, s *source) bool {
 }
 
 // runWhenDue is runScheduler for one of several sources of a pool that looks ahead. It asks when
-// the next job is due, which costs Redis a fraction of the script, and rests until then. What this
-// process puts off meanwhile touches the source, so it is on time.
+// the next job is due, which costs Redis a fraction of the script, and rests until then. When this
+// process puts a job off meanwhile, it touches the source, so that job is on time.
 func (p *pool) runWhenDue(ctx context.Context, s *source) {
 	for ctx.Err() == nil {
 		due := p.nextDue(ctx, s)

@@ -28,7 +28,7 @@ func lookingAhead(lookahead time.Duration, queues ...*queue.Queue) func(*worker.
 	}
 }
 
-// long is for what must not be waited for.
+// long is longer than any test waits.
 const long = time.Hour
 
 // puttingOff has jobs run a second time, after wait, and says when and where.
@@ -54,8 +54,8 @@ type run struct {
 	at time.Time
 }
 
-// TestSeveralQuietPartitionsAreNotScheduled requires that they are only asked when the next job is
-// due: the script is what costs Redis most.
+// TestSeveralQuietPartitionsAreNotScheduled requires that the scheduling script, the most expensive
+// call to Redis, runs only when the next job is due.
 func TestSeveralQuietPartitionsAreNotScheduled(t *testing.T) {
 	server := rdbtest.Real(t)
 	p := storetest.NewPartitions(t, server.Open(t))

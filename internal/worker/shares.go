@@ -26,18 +26,18 @@ const (
 	ownerMemory = 10 * time.Minute
 )
 
-// shares says of which owners a thread of a pool may take a task now, so that none holds all
-// threads while its requests hang. It is policy, without I/O: docs/decisions/queue.md has the
+// shares decides from which owners a thread of a pool may take a task now, so that no owner holds
+// all threads while its requests hang. It is policy, without I/O: docs/decisions/queue.md has the
 // reasons.
 //
 //   - A first owner, as a subscriber, holds at most seven eighths of the threads that others leave
-//     it, and leaves one at least. In a pool of one, it holds that.
+//     it, and leaves one at least. In a pool of one thread, it holds that.
 //   - An owner is slow if a thread has been busy with it for over a second, until it has been quick
 //     again for ten. All slow owners hold at most three quarters of the threads.
 //   - A slow owner holds at most the threads, divided by the number of owners that wait, itself
-//     included: those that are slow, and if few threads are left all that hold one. It may hold one
-//     in any case. An owner that several share, as a host, is slow while two of them are: then
-//     this applies to it too, but not to those that are known to be quick.
+//     included: the slow ones, and if few threads are left all that hold one. It may hold one in any
+//     case. An owner that several share, as a host, is slow while two of them are: then this applies
+//     to it too, but not to the owners known to be quick.
 //
 // It is safe for concurrent use.
 type shares struct {
@@ -52,15 +52,15 @@ type shares struct {
 	// dominant is the owner that idle threads wait for; nil if none of them does.
 	dominant *owner
 	held     map[*queue.Task]hold
-	// asking is the number of calls under way that may take a task, and asksSlow of those that may
-	// take one of a slow owner.
+	// asking is the number of calls under way that may take a task. asksSlow is the number of calls
+	// that may take one of a slow owner.
 	asking, asksSlow int
 	// quietUntil is until when no owner can be slow; zero if one may be now.
 	quietUntil time.Time
 	tidied     time.Time
 }
 
-// owner is what is known of a [queue.Owner].
+// owner is the state of a [queue.Owner].
 type owner struct {
 	name  queue.Owner
 	level level
@@ -73,7 +73,7 @@ type owner struct {
 	// quick is whether its last task was.
 	quick    bool
 	lastSeen time.Time
-	// shared are the owners that its tasks have besides, hosts those of them that only requests have
+	// shared are the further owners of its tasks, hosts the ones among them that only requests have
 	// shown, and members the first owners that share this one.
 	shared, hosts []*owner
 	members       map[*owner]struct{}
@@ -95,7 +95,7 @@ type hold struct {
 	since  time.Time
 }
 
-// grant says what a call may take.
+// grant limits the tasks that a call may take.
 type grant struct {
 	full []queue.Full
 	// wait is for how long a thread should not ask at all; zero if it may.
@@ -152,8 +152,9 @@ func (o *owner) isSlow(now time.Time) bool {
 		(now.Before(o.slowUntil) || len(o.begun) > 0 && now.Sub(o.begun[0]) >= slowAfter)
 }
 
-// load is what slow first owners hold, of those that share an owner. Open is the most of any that
-// calls under way may take: each call takes one task at most, whichever owner's it is.
+// load is how many threads the slow first owners that share an owner hold. Open is the largest
+// number of tasks that calls under way may take from one of them: each call takes one task at most,
+// from any owner.
 type load struct{ members, held, open int }
 
 // decide says which owners are full.
@@ -195,8 +196,9 @@ func (s *shares) decide(now time.Time, g *grant) {
 	}
 }
 
-// count counts the owners of each level that wait for threads, what slow first owners hold of each
-// shared owner, these owners, and what all of them hold, or calls under way may take for them.
+// count counts the owners of each level that wait for threads and, for each shared owner, the
+// threads that its slow first owners hold. It also counts all slow first owners, and the threads
+// that they hold or that calls under way may take for them.
 func (s *shares) count(now time.Time) (waiting map[level]int, loads map[*owner]load, slowOwners, slowHeld int) {
 	waiting, loads = map[level]int{}, map[*owner]load{}
 	isCrowded := s.threads-len(s.held) <= part(s.threads, 4)
@@ -234,7 +236,7 @@ func (s *shares) isDominant(o *owner) bool {
 	if o.level != firstLevel || holds < max(1, few) {
 		return false
 	}
-	left := s.threads - len(s.held) + holds // what others leave it
+	left := s.threads - len(s.held) + holds // the threads that other owners leave it
 	return holds+s.asking >= left-part(left, 8)
 }
 
@@ -320,7 +322,7 @@ func ownersOf(task *queue.Task) []queue.Owner {
 	return task.Payload.Owners()
 }
 
-// know returns what is known of an owner.
+// know returns the state of an owner, and creates it if necessary.
 func (s *shares) know(name queue.Owner, at level, now time.Time) *owner {
 	s.tidy(now)
 	o := s.owners[name]
@@ -332,7 +334,7 @@ func (s *shares) know(name queue.Owner, at level, now time.Time) *owner {
 	return o
 }
 
-// knowAll returns what is known of owners that several share, without those that have no name.
+// knowAll returns the states of owners that several share, without owners that have no name.
 func (s *shares) knowAll(names []queue.Owner, now time.Time) (all []*owner) {
 	for _, name := range names {
 		switch {
@@ -399,7 +401,7 @@ func (s *shares) wake() {
 	}
 	select {
 	case s.freed <- struct{}{}:
-	default: // nobody waits
+	default: // no thread waits
 		s.dominant = nil
 	}
 }

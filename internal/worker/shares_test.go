@@ -22,7 +22,7 @@ func (p payload) Owners() []queue.Owner { return p }
 
 func (payload) LogAttrs() []slog.Attr { return nil }
 
-// sharing are the shares of a pool, whose threads take whatever they may.
+// sharing are the shares of a pool, whose threads take all tasks that they may.
 type sharing struct {
 	*shares
 	now   time.Time
@@ -82,8 +82,8 @@ func (s *sharing) finishAll(o queue.Owner) {
 
 func (s *sharing) pass(d time.Duration) { s.now = s.now.Add(d) }
 
-// TestABurstLeavesThreads has owners take what they may before it is known that they are slow, and
-// again when it is.
+// TestABurstLeavesThreads lets owners take all that they may before they are known to be slow, and
+// again afterwards.
 func TestABurstLeavesThreads(t *testing.T) {
 	for _, c := range []struct{ threads, burst, second, slow int }{
 		{1, 1, 0, 1}, {2, 1, 1, 1}, {3, 2, 1, 2}, {4, 3, 1, 3}, {8, 7, 1, 6}, {32, 28, 3, 24}, {256, 224, 28, 192},
@@ -305,7 +305,7 @@ func TestOneSlowOwnerOfAHostIsItsOwnFault(t *testing.T) {
 	assert.True(t, s.begin("new", host))
 }
 
-// TestHostsThatRequestsShow has owners of which only their requests have shown the host.
+// TestHostsThatRequestsShow has owners whose hosts are only known from their requests.
 func TestHostsThatRequestsShow(t *testing.T) {
 	const host = "@slow.example"
 	s := newSharing(8)

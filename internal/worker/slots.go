@@ -37,7 +37,7 @@ func (s *slots) reserve() bus.Standing {
 	return minStanding
 }
 
-// swap returns a slot and takes another, when a job needs less than what was reserved for it.
+// swap returns a slot and takes another, when a job needs less than the reserved slot.
 func (s *slots) swap(from, to bus.Standing) {
 	if from == to {
 		return

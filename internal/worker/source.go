@@ -51,10 +51,10 @@ func (s *source) rest(ctx context.Context, atLeast, atMost time.Duration) {
 // awayTimeout is how long a source is waited for that was away: until it is known to be back.
 const awayTimeout = time.Millisecond
 
-// offer offers the jobs of a source to the threads until the context is done. Once one is back that
-// was away, all threads ask it for a job: when another Redis takes the place of one, or one starts
-// again, it may have forgotten what it answered last, and so that a thread has completed its job.
-// Nobody else takes that job, as long as the thread is alive.
+// offer offers the jobs of a source to the threads until the context is done. Once a source is
+// available again after an outage, all threads ask it for a job: a Redis that was restarted, or
+// replaced by another, may have forgotten its last replies, and so that a thread has completed its
+// job. No other thread takes that job as long as the thread is alive.
 func (p *pool) offer(ctx context.Context, s *source) {
 	looked, failed := s.SteadySince(), false
 	for ctx.Err() == nil {

@@ -179,8 +179,8 @@ func TestAJobWhoseEndIsForgotten(t *testing.T) {
 	stop()
 }
 
-// TestAJobWhoseEndIsForgottenWhileNoneWaits has a Redis come back, without its last second, while
-// its partition offers a job to threads that are all busy elsewhere: nobody waits for it meanwhile.
+// TestAJobWhoseEndIsForgottenWhileNoneWaits has a Redis come back without its last second, while
+// its partition offers a job to threads that are all busy elsewhere, so that none waits for it.
 func TestAJobWhoseEndIsForgottenWhileNoneWaits(t *testing.T) {
 	all, servers := storetest.Apart(t, 2)
 	queues := []*queue.Queue{storetest.NewQueue(all[0], 1), storetest.NewQueue(all[1], 1)}

@@ -76,17 +76,18 @@ func (t *thread) nextReturned() *source {
 	return s
 }
 
-// reuseTimeout is for how long a thread that has ended may be started again. Until then it is noted
-// as alive, or it might be taken for dead as soon as it has a job again. It is short: should Redis
-// forget that the thread has completed its last job, that goes to another worker after it.
+// reuseTimeout is for how long a thread that has ended may be started again. Until then it stays
+// registered as alive, or it might be taken for dead as soon as it has a job again. It is short: if
+// Redis forgets that the thread has completed its last job, that job goes to another worker only
+// after it.
 const reuseTimeout = 2 * heartbeatInterval
 
-// threads are those of a pool. It is safe for concurrent use.
+// threads are the threads of a pool. It is safe for concurrent use.
 type threads struct {
 	mu sync.Mutex
-	// all were ever started; those that have ended are started again before others.
+	// all has every thread ever started. Ended ones are started again before new ones are made.
 	all []*thread
-	// ended is when those that do not run have ended.
+	// ended has the time when each thread that does not run ended.
 	ended map[*thread]time.Time
 }
 
@@ -100,7 +101,7 @@ func (ts *threads) begin() *thread {
 			delete(ts.ended, t)
 			t.replaced.Store(false)
 			return t
-		case age > 2*bus.ForgetAfter: // nobody knows it any more
+		case age > 2*bus.ForgetAfter: // Redis has forgotten it by now
 			delete(ts.ended, t)
 			ts.all = slices.DeleteFunc(ts.all, func(other *thread) bool { return other == t })
 		}

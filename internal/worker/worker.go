@@ -41,7 +41,7 @@ type Config struct {
 	Stopping func(busy map[bus.Queue]int64)
 	// Reporter, if given, reports unexpected errors.
 	Reporter *vendors.Reporter
-	// Recorder counts what the threads do. It may be nil.
+	// Recorder counts the threads' work. It may be nil.
 	Recorder *telemetry.Recorder
 }
 
@@ -52,8 +52,8 @@ const (
 	retryInterval = 200 * time.Millisecond
 	// completeTimeout bounds how long a thread that stops tries to complete its job.
 	completeTimeout = 5 * time.Second
-	// retireTimeout bounds the removal of the threads of a worker that stops. What is left of them
-	// is scrubbed by another worker.
+	// retireTimeout bounds the removal of the threads of a worker that stops. Another worker scrubs
+	// the threads that remain.
 	retireTimeout = 3 * time.Second
 )
 

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-// soon bounds what must happen; nothing waits that long unless it fails.
+// soon bounds how long a test waits for an expected event. Only a failing test waits that long.
 const soon = time.Minute
 
 // start runs a worker with one handler for all jobs, four threads on the main queue and one on the
