@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// compiledOptions are what a subscriber's options mean for its deliveries.
+// compiledOptions are a subscriber's options, prepared for its deliveries.
 type compiledOptions struct {
 	version string
 	options bus.Options
@@ -19,7 +19,7 @@ type compiledOptions struct {
 	sealed error
 }
 
-// noOptions are those of subscribers without options.
+// noOptions are the compiled options of subscribers without options.
 var noOptions = &compiledOptions{}
 
 // maxCompiled is of how many subscribers options are kept in memory. Beyond that all are forgotten,

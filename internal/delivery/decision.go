@@ -18,14 +18,14 @@ import (
 // bisectInterval is the pause between two attempts to find the event that an endpoint refuses.
 const bisectInterval = 200 * time.Millisecond
 
-// decision is what follows from an attempt.
+// decision is the consequence of an attempt.
 type decision struct {
 	store.DeliveryResult
 	// retryAt is when the batch comes up again; zero if nothing of it is left.
 	retryAt time.Time
 	outcome bus.Outcome
-	// status is that of the response, err the class of the error if there was none, or if it could
-	// not be read: then cause says why.
+	// status is the HTTP status of the response. err is the class of the error if there was no
+	// response, or if it could not be read: then cause says why.
 	status int
 	err    string
 	cause  error
@@ -40,7 +40,7 @@ func (d *decision) result() queue.Result {
 	return queue.Result{RetryAt: d.retryAt, Detail: d.DeliveryResult}
 }
 
-// decide decides what follows from an attempt to deliver a slice. Chance, in [0, 1), spreads the
+// decide decides the consequences of an attempt to deliver a slice. Chance, in [0, 1), spreads the
 // retries.
 func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance float64) *decision {
 	d := &decision{status: attempt.Status, err: attempt.Error, cause: attempt.Err, public: attempt.Public}
@@ -66,7 +66,8 @@ func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance
 	return d
 }
 
-// result is what is noted of a batch in any case; nil if its subscriber has no options.
+// result is the part of a result that is stored after every attempt; nil if the batch's subscriber
+// has no options.
 func (s *slice) result() *store.SliceResult {
 	if s.batch.Basis == nil {
 		return nil
@@ -83,7 +84,7 @@ func (d *decision) doubted(now time.Time) {
 	}
 }
 
-// nothing is the decision about a slice of which no event can be read.
+// nothing is the decision about a slice without a readable event.
 func (s *slice) nothing(now time.Time) *decision {
 	d := &decision{}
 	if !s.isRest() {
@@ -93,7 +94,7 @@ func (s *slice) nothing(now time.Time) *decision {
 	return d
 }
 
-// goOn has the slice leave its batch, of which more is left, and the rest follow at a time.
+// goOn removes the slice from its batch, which has more events, and schedules the rest at a time.
 func (d *decision) goOn(s *slice, at time.Time) {
 	d.retryAt, d.Slice.Removed = at, s.all()
 }
@@ -118,7 +119,7 @@ func (p Policy) acknowledged(d *decision, s *slice, now time.Time) {
 	}
 }
 
-// almostCondemned is how many refusals a batch has of which the next one condemns it.
+// almostCondemned is the number of refusals after which one more condemns a batch.
 func (s *slice) almostCondemned() int {
 	if letters := s.compiled.options.DeadLetters; letters != nil {
 		return max(letters.Attempts-1, 0)
@@ -126,7 +127,7 @@ func (s *slice) almostCondemned() int {
 	return 0
 }
 
-// failed decides about a slice of which nothing was taken.
+// failed decides about a slice of which no event was accepted.
 func (p Policy) failed(d *decision, s *slice, attempt outbound.Attempt, now time.Time, chance float64) {
 	d.Health, d.Failure = p.DamageRate, attempt.Failure()
 	if attempt.Gone() {

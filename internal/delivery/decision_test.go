@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// queued is a batch of numbered events, as the store would have it, and what came of each.
+// queued is a batch of numbered events, as the store would have it, with the result of each.
 type queued struct {
 	t        *testing.T
 	compiled *compiledOptions
@@ -45,7 +45,7 @@ func newQueued(t *testing.T, events int, options bus.Options) *queued {
 }
 
 // attempt delivers the next slice, of at most a number of events, and applies the decision. Answer
-// says what the endpoint says to some events.
+// is the endpoint's response to some events.
 func (q *queued) attempt(limit int, answer func(events []int) outbound.Attempt) *decision {
 	q.t.Helper()
 	count := min(len(q.left), limit)
@@ -69,7 +69,7 @@ func (q *queued) attempt(limit int, answer func(events []int) outbound.Attempt) 
 	return d
 }
 
-// apply does what the scripts do with a decision.
+// apply applies a decision as the scripts do.
 func (q *queued) apply(d *decision, sent []int) {
 	q.t.Helper()
 	leaving := map[int]bool{}

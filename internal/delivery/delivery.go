@@ -21,9 +21,9 @@ import (
 type Config struct {
 	// Client sends the batches.
 	Client *outbound.Client
-	// Local has who takes the batches of a callback in this process, as an endpoint would.
+	// Local has the functions that take a callback's batches in this process, as an endpoint would.
 	Local map[string]func(context.Context, outbound.Request) outbound.Attempt
-	// Policy decides what follows from a delivery for its batch and its subscriber.
+	// Policy decides the consequences of a delivery for its batch and its subscriber.
 	Policy Policy
 	// Reporter, if given, reports unexpected errors. A failed delivery is expected.
 	Reporter *vendors.Reporter
@@ -69,7 +69,7 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 	}
 }
 
-// optionsRetryInterval is the pause until a batch comes up again whose options could not be read.
+// optionsRetryInterval is the pause until a batch comes up again if its options could not be read.
 const optionsRetryInterval = time.Second
 
 // Deliver posts a task's batch to its subscriber, or a slice of it. It is the handler of
@@ -96,7 +96,7 @@ func (d *Deliverer) Deliver(ctx context.Context, task *queue.Task) queue.Result 
 	return decision.result()
 }
 
-// post sends a slice, unless it cannot be signed: nothing unsigned takes the place of what is
+// post sends a slice, or fails if it cannot be signed: it never sends unsigned what should be
 // signed.
 func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 	if s.compiled.sealed != nil {

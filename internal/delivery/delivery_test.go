@@ -79,10 +79,11 @@ func batch(t *testing.T, url string, events ...wire.PackedEvent) *queue.Task {
 	}
 }
 
-// deliveryOf is what a task delivers.
+// deliveryOf is the delivery of a task.
 func deliveryOf(task *queue.Task) *store.Delivery { return task.Payload.(*store.Delivery) }
 
-// delivered is what a delivery says, but for how many may be taken ahead: that depends on its time.
+// delivered is the result of a delivery, without the number that may be taken ahead, which depends
+// on its time.
 func delivered(d *delivery.Deliverer, t *testing.T, task *queue.Task) queue.Result {
 	result := d.Deliver(t.Context(), task)
 	detail := detailOf(result)
@@ -91,7 +92,7 @@ func delivered(d *delivery.Deliverer, t *testing.T, task *queue.Task) queue.Resu
 	return result
 }
 
-// detailOf is what a result says of the delivery.
+// detailOf is the detail of a result.
 func detailOf(r queue.Result) store.DeliveryResult { return r.Detail.(store.DeliveryResult) }
 
 func TestDeliver(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// ExpiredInterval is how often batches that were too old are to be logged: as often as those that
-// the housekeeping drops.
+// ExpiredInterval is how often to log the batches that were too old: as often as the housekeeping
+// logs the batches that it drops.
 const ExpiredInterval = 10 * time.Second
 
 // expiredLog logs the batches that were too old as they came up: one line for each subscriber and
@@ -46,7 +46,7 @@ func (d *Deliverer) LogExpired(context.Context) error {
 	return nil
 }
 
-// report logs what was dropped since it was called before.
+// report logs the batches dropped since the last call.
 func (l *expiredLog) report() {
 	l.mu.Lock()
 	dropped := maps.Clone(l.dropped)

@@ -77,7 +77,7 @@ func (n observation) ageAt(now time.Time) time.Duration { return max(now.Sub(n.b
 
 func milliseconds(d time.Duration) int { return int(d.Milliseconds()) }
 
-// end records what the delivery came to.
+// end records the result of the delivery.
 func (n observation) end(ctx context.Context, attempt outbound.Attempt, d *decision) {
 	telemetry.OutOfFiles(n.log, attempt.OutOfFiles, "connecting to a callback")
 	if attempt.Reused {
@@ -172,7 +172,7 @@ func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, d *
 	}
 }
 
-// often is the logger for what one subscriber may cause many times a second.
+// often is the logger for messages that one subscriber may cause many times a second.
 func (n observation) often() *slog.Logger { return telemetry.Often(n.log, string(n.batch.Client)) }
 
 // observeDeaths records the events that were given up.

@@ -12,8 +12,8 @@ import (
 // It sends a body that it knows to be in memory in one TLS record with the header.
 const maxKept = 4 << 10
 
-// payload is events as a JSON array. Longer JSON than maxKept is made again while it is sent, so
-// that a worker with many threads does not hold that of all its deliveries.
+// payload is events as a JSON array. JSON longer than maxKept is made again while it is sent, so
+// that a worker with many threads does not hold the JSON of all its deliveries.
 type payload struct {
 	events []wire.PackedEvent
 	// json is nil if it is not kept.
@@ -23,7 +23,7 @@ type payload struct {
 	// taken is how many of the events given it accounts for: those before the first that is not in
 	// it because of its limit.
 	taken int
-	// indexes are those of the events among the events given; nil if no index has changed.
+	// indexes are the events' indexes among the events given; nil if no index has changed.
 	indexes []int
 }
 
@@ -35,10 +35,10 @@ func (p *payload) index(i int) int {
 	return p.indexes[i]
 }
 
-// newPayload makes a payload of the first events whose JSON fits into a number of bytes, 0 for any,
+// newPayload makes a payload of the first events whose JSON fits into maxBytes bytes, 0 for any,
 // and in any case of one event. It takes over the slice. It leaves out events that cannot be read,
-// so that the others are delivered. It returns how many it left out, and the error of the first.
-// What it makes is also written to a writer, which does not fail.
+// so that the others are delivered, and returns how many it left out, and the error of the first.
+// It also writes the JSON to also, which must not fail.
 func newPayload(events []wire.PackedEvent, maxBytes int, also io.Writer) (p payload, unreadable int, cause error) {
 	var json []byte
 	p.json = spaceFor(events)

@@ -89,7 +89,7 @@ func TestASmallDeliveryIsOneRecord(t *testing.T) {
 }
 
 // BenchmarkPayload makes the JSON of 100 events twice, as a delivery does: to count it, and to send
-// it. A signer takes what is counted.
+// it. A signer takes the counted JSON.
 func BenchmarkPayload(b *testing.B) {
 	var events []wire.PackedEvent
 	for i := range 100 {

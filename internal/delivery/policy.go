@@ -7,7 +7,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// Policy decides what follows from a delivery for its batch and its subscriber.
+// Policy decides the consequences of a delivery for its batch and its subscriber.
 type Policy struct {
 	// HealRate and DamageRate are added to the subscriber's health points on success and on
 	// failure.

@@ -146,5 +146,5 @@ func TestARefusedBatchCostsOnlyItself(t *testing.T) {
 	}
 }
 
-// detailOf is what a result says of the delivery.
+// detailOf is the detail of a result.
 func detailOf(r queue.Result) store.DeliveryResult { return r.Detail.(store.DeliveryResult) }

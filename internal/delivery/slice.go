@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// slice is what one delivery carries of a batch: all of it, or its first events.
+// slice is the part of a batch that one delivery carries: all of it, or its first events.
 type slice struct {
 	payload
 	batch    *store.Delivery
@@ -83,7 +83,7 @@ func (s *slice) isTooOld(letters *bus.DeadLetters, now time.Time) bool {
 	return letters.Age > 0 && now.Sub(s.batch.CreatedAt) > letters.Age
 }
 
-// all are the events of the slice, those that cannot be read included.
+// all are the events of the slice, including unreadable ones.
 func (s *slice) all() store.Ranges { return store.Ranges{{First: 0, Last: s.taken - 1}} }
 
 // without are the events of the slice that are not among some, given by their indexes in it.
