@@ -31,7 +31,7 @@ type Config struct {
 	RedisNamespace string
 	MinReplicas    int
 	Memory         bus.MemoryLimits
-	// ClientMemory is what clients may keep.
+	// ClientMemory limits how much memory each client's data may take.
 	ClientMemory account.Clients
 
 	WorkerThreads        int
@@ -48,8 +48,8 @@ type Config struct {
 
 	// JobThreads is how many jobs of services a worker hands over at once; 0 if it runs none.
 	JobThreads int
-	// DownstreamURL is where jobs go whose type has no URL, without a slash at its end; DownstreamAuth
-	// is the password that is sent there.
+	// DownstreamURL receives the jobs whose type has no URL. It has no slash at its end.
+	// DownstreamAuth is the password sent there.
 	DownstreamURL, DownstreamAuth string
 
 	// MachineThreads is how many labels of state machines a worker looks at at once; 0 if at none.
@@ -76,7 +76,7 @@ type Config struct {
 	// TLSCert and TLSKey name PEM files; both or neither are set.
 	TLSCert, TLSKey string
 	CallbackDeny    bus.DenyList
-	// TrustedNetworks are networks of which clients may know how their endpoints fail.
+	// TrustedNetworks are networks in which clients may see how their endpoints fail.
 	TrustedNetworks bus.DenyList
 
 	CounterFlushInterval, MonitorInterval time.Duration

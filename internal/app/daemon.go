@@ -102,7 +102,7 @@ func newClock(c Config, log *slog.Logger) *clock.Clock {
 // version is set by the linker: see the Makefile.
 var version string
 
-// Version is the version that the linker set, or else that of the module, or else "dev".
+// Version is the version that the linker set, or else the module's, or else "dev".
 func Version() string {
 	if version != "" {
 		return version

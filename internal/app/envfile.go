@@ -35,15 +35,15 @@ func readEnvFile() (map[string]string, error) {
 	return values, checkReferences(content, values)
 }
 
-// These stand for $ and \$ in a text, of which neither can have them: they are no characters.
+// These stand for $ and \$ in a text. Neither occurs in one: they are no characters.
 const dollar, escapedDollar = "\ufdd0", "\ufdd1"
 
-// reference is what the library takes for a variable that the file has set.
+// reference matches the texts that the library replaces with a variable of the file.
 var reference = regexp.MustCompile(dollar + `\(?\{?([A-Z0-9_]+)?\}?`)
 
-// checkReferences refuses a value in which the library has put nothing in the place of a $ and what
-// follows it, as in a password that has a $ by chance. It reads the file again with other
-// characters in the place of $, so that the values come as they were written, but for their quotes.
+// checkReferences refuses a value in which the library has replaced a $ and the text after it with
+// nothing, as in a password that has a $ by chance. It reads the file again with other characters
+// in place of $, so that the values come as they were written, except for their quotes.
 func checkReferences(content []byte, values map[string]string) error {
 	written, err := godotenv.Unmarshal(strings.NewReplacer(`\$`, escapedDollar, "$", dollar).Replace(string(content)))
 	if err != nil {

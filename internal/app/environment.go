@@ -134,7 +134,7 @@ func (e *environment) denyList(name, fallback string) bus.DenyList {
 	return list
 }
 
-// sizeUnits are what sizes may end with.
+// sizeUnits are the suffixes of sizes.
 var sizeUnits = map[string]int64{"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 // size reads a number of bytes, such as 1000000 or 512MB.
@@ -152,7 +152,7 @@ func size(text string) (bytes int64, ok bool) {
 	return n * unit, true
 }
 
-// clientMemory reads what clients may keep: a size for each, and sizes by name.
+// clientMemory reads how much memory clients' data may take: a size for each, and sizes by name.
 func (e *environment) clientMemory(name string) (c account.Clients) {
 	for _, word := range e.list(name) {
 		client, text, named := strings.Cut(strings.TrimSpace(word), "=")

@@ -39,7 +39,7 @@ var plan = []room{
 	{"queue", "bus wire rdb layout"},
 	{"account", "bus rdb layout queue"},
 	{"store", "bus signature wire rdb layout queue"},
-	{"migrate", "bus wire rdb layout store"}, // off the hot path: only what rtm calls imports it
+	{"migrate", "bus wire rdb layout store"}, // off the hot path: only rtm uses it
 	{"inspect", "bus overview wire rdb layout store"},
 	{"outbound", "bus"},
 	{"telemetry", "bus"},
@@ -48,7 +48,7 @@ var plan = []room{
 	{"ingest", "bus wire rdb store telemetry"},
 	{"machines/engine", "bus machines/condition machines machines/definition wire rdb layout queue account store outbound telemetry ingest"},
 	{"doctor", "bus machines wire rdb layout account store jobs machines/engine"},                 // likewise
-	{"store/storetest", "bus wire rdb layout queue store inspect doctor"},                         // its tests require what doctor examines
+	{"store/storetest", "bus wire rdb layout queue store inspect doctor"},                         // its tests require doctor's findings
 	{"buscopy", "bus format wire rdb layout queue store overview/samples machines/engine doctor"}, // likewise
 	{"delivery", "bus signature wire queue store outbound telemetry"},
 	{"machines/machinestest", "bus machines machines/definition rdb layout queue outbound telemetry machines/engine doctor"},
@@ -73,8 +73,8 @@ var plan = []room{
 	{"cmd/rtm", "bus format machines/condition machines machines/definition wire rdb store migrate inspect telemetry jobs doctor buscopy client selfsigned terminal top app"},
 }
 
-// libraries lists, for what we import from others, which of our packages may import it, and those
-// below.
+// libraries lists, for each library, which of our packages may import it, and the packages below
+// them.
 var libraries = map[string]string{
 	"github.com/DataDog/datadog-go/":       "telemetry/vendors",
 	"github.com/abbot/go-http-auth":        "web/rest",
@@ -106,14 +106,14 @@ var libraries = map[string]string{
 	"golang.org/x/time/":                   "web/rest",
 }
 
-// forTests is what only tests and the packages that help them import.
+// forTests are imports allowed only in tests and in packages that help them.
 var forTests = []string{
 	"github.com/stretchr/testify/", "go.uber.org/goleak", "github.com/alicebob/miniredis/", "github.com/getkin/kin-openapi/",
 }
 
 const module = "routemaster/"
 
-// goPackage is what the go command knows of a package.
+// goPackage is the go command's description of a package.
 type goPackage struct {
 	ImportPath                                         string
 	Dir                                                string
@@ -132,8 +132,8 @@ func nameOf(path string) string {
 	return strings.TrimPrefix(ours, "internal/")
 }
 
-// helpsTests reports whether a package is for tests: its name ends as those of the standard library
-// do.
+// helpsTests reports whether a package is for tests: its name ends like the standard library's,
+// such as httptest.
 func helpsTests(name string) bool {
 	return strings.HasSuffix(name, "test") && strings.Contains(name, "/")
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestNoNameHidesAnother refuses names in functions that are those of a builtin, such as max, or of
-// a package that the file imports: readers take them for these.
+// TestNoNameHidesAnother refuses names in functions that hide a builtin, such as max, or a package
+// that the file imports: readers confuse them.
 func TestNoNameHidesAnother(t *testing.T) {
 	sources(t, func(name, text string) {
 		if strings.HasSuffix(name, "_test.go") {
@@ -51,7 +51,7 @@ func namesTaken(file *ast.File) map[string]bool {
 
 var isVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// declared are the names that a file declares, but those of fields and methods.
+// declared are the names that a file declares, except for fields and methods.
 func declared(file *ast.File) (names []*ast.Ident) {
 	add := func(all ...ast.Expr) {
 		for _, one := range all {

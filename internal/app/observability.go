@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// observability is what makes the state of a daemon visible from outside.
+// observability makes the state of a daemon visible from outside.
 type observability struct {
 	metrics *telemetry.Registry
 	scraper *samples.Scraper
@@ -29,13 +29,13 @@ type observability struct {
 	tracer   *telemetry.Tracer
 	// listener serves the metrics; nil if they are not served.
 	listener net.Listener
-	// connections bound those of all listeners.
+	// connections bound the connections of all listeners together.
 	connections *rest.Connections
 	// stores has the stores of the bus, nil until it is there.
 	stores atomic.Pointer[store.Bus]
 	log    *slog.Logger
 	loops  sync.WaitGroup
-	// running ends what runs in the background.
+	// running is the context of the background loops; cancel ends it.
 	running context.Context
 	cancel  context.CancelFunc
 	// identities notice that Redis has lost data, by number of the partitions.
@@ -128,7 +128,7 @@ func (o *observability) ready(ctx context.Context) error {
 	return all.RequireServing(ctx)
 }
 
-// stop ends what runs in the background, and sends what is not sent yet.
+// stop ends the background loops, and sends the telemetry not sent yet.
 func (o *observability) stop() {
 	o.cancel()
 	o.loops.Wait()

@@ -14,9 +14,9 @@ import (
 	"routemaster/internal/worker"
 )
 
-// newRelayPool is the pool of relays, whose queues are those of the partitions they leave from. Its
-// threads run nothing else, so that slow subscribers hold up none. Only workers put relays off: it
-// looks ahead for those of a process that has been killed.
+// newRelayPool is the pool of relays, whose queues are in the partitions they leave from. Its
+// threads run nothing else, so that slow subscribers hold up none. Only workers put relays off; the
+// lookahead finds the relays of a process that has been killed.
 func newRelayPool(all *store.Bus, recorder *telemetry.Recorder) worker.Pool {
 	pool := worker.Pool{
 		Name: bus.QueueRelay, Kind: bus.JobRelay, Threads: 8,
@@ -62,7 +62,7 @@ func (k keepers) run(job func(*maintenance.Maintenance, context.Context, *queue.
 	return func(ctx context.Context, task *queue.Task) queue.Result { return job(k[task.Partition], ctx, task) }
 }
 
-// tickers are what has the housekeeping done in each partition, with that of jobs.
+// tickers run the housekeeping of each partition, including the jobs'.
 func (k keepers) tickers(ofJobs []jobs.SpareTask) (all []worker.Ticker) {
 	for _, task := range ofJobs {
 		all = append(all, worker.Ticker(task))

@@ -54,7 +54,7 @@ func newQueues(all *store.Bus, c Config) (queues []*queue.Queue) {
 	return queues
 }
 
-// warnOfRisks logs what Redis may lose, once it is available: each risk once.
+// warnOfRisks logs the risks of losing Redis's data, once Redis is available: each risk once.
 func warnOfRisks(ctx context.Context, partitions rdb.Partitions, log *slog.Logger) {
 	logged := map[string]bool{}
 	for _, p := range partitions {

@@ -17,7 +17,8 @@ import (
 	"routemaster/internal/worker"
 )
 
-// newCollector makes what takes samples of the bus, for all in a process that read them.
+// newCollector makes the collector of the bus's samples, which all their readers in a process
+// share.
 func newCollector(c Config, all *store.Bus, labels *engine.Bus) *samples.Collector {
 	return samples.NewCollector(samples.Config{
 		Stores: all, Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
@@ -25,15 +26,16 @@ func newCollector(c Config, all *store.Bus, labels *engine.Bus) *samples.Collect
 	}, c.clock.Now)
 }
 
-// newHeartbeat makes what says that a process lives. Process has its kind and threads, and update
-// sets what changes.
+// newHeartbeat makes the heartbeat of a process. Process has its kind and threads, and update sets
+// the changing fields.
 func newHeartbeat(c Config, all *store.Bus, process overview.Process, update func(*overview.Process)) *samples.Heartbeat {
 	process.Version = Version()
 	partitions := all.Partitions()
 	return samples.NewHeartbeat(partitions[0], process, update, c.clock, partitions[1:]...)
 }
 
-// refusalsOf returns what says how many requests web has refused a second since it was last called.
+// refusalsOf returns a function that sets how many requests web has refused a second since its last
+// call.
 func refusalsOf(refusals *rest.Refusals) func(*overview.Process) {
 	refused, throttled, at := refusals.Credentials.Load(), refusals.Requests.Load(), time.Now()
 	return func(p *overview.Process) {
@@ -45,9 +47,9 @@ func refusalsOf(refusals *rest.Refusals) func(*overview.Process) {
 	}
 }
 
-// runSamples runs what takes samples for those who look, until the context is done. If that panics,
-// as over what another program has written to Redis, it is reported and run again: what somebody
-// looks at must not end the publishes of this process.
+// runSamples takes samples for their readers, until the context is done. If run panics, as over
+// data that another program has written to Redis, runSamples reports the panic and runs it again:
+// samples must not end the publishes of this process.
 func runSamples(ctx context.Context, run func(context.Context), reporter *vendors.Reporter, log *slog.Logger) {
 	for ctx.Err() == nil {
 		func() {
@@ -61,7 +63,7 @@ func runSamples(ctx context.Context, run func(context.Context), reporter *vendor
 	}
 }
 
-// historyTickers are what writes the history of the bus: nothing if the console is off.
+// historyTickers write the history of the bus; there are none if the console is off.
 func historyTickers(c Config, collector *samples.Collector, counts *telemetry.Recorder) []worker.Ticker {
 	if c.Console == "off" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// runSubscriberSeries begins the series of all subscribers, as soon as Redis says who they are and
+// runSubscriberSeries begins the series of all subscribers, as soon as Redis has listed them and
 // every 10 s, until the context is done. Any process may be the first to lose events of one.
 func runSubscriberSeries(ctx context.Context, all *store.Bus, recorder *telemetry.Recorder) {
 	ticker := time.NewTicker(jobs.SeriesInterval)
@@ -30,7 +30,7 @@ func runSubscriberSeries(ctx context.Context, all *store.Bus, recorder *telemetr
 	}
 }
 
-// beginSeries begins the series of what a subscriber loses, and of what becomes dead letters.
+// beginSeries begins the series of a subscriber's lost events and dead letters.
 func beginSeries(recorder *telemetry.Recorder, subscriber string) {
 	recorder.Count(telemetry.LostEvents, 0, subscriber, string(bus.LossReasons[0])) // and with it the others
 	recorder.Count(telemetry.DeadLetterEvents, 0, subscriber, string(bus.DeathReasons[0]))

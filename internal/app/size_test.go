@@ -75,8 +75,8 @@ func parse(t *testing.T, path, text string) (*token.FileSet, *ast.File) {
 // output begins the expected output of an example.
 var output = regexp.MustCompile(`^// (Unordered output|Output):`)
 
-// TestLinesOfProseAreShort leaves out what cannot be broken: addresses, the rows of tables, and the
-// output of examples.
+// TestLinesOfProseAreShort leaves out lines that cannot be broken: addresses, the rows of tables,
+// and the output of examples.
 func TestLinesOfProseAreShort(t *testing.T) {
 	short := func(path string, number int, line string) {
 		t.Helper()

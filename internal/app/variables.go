@@ -43,8 +43,8 @@ func unknownVariables(names []string, lookup func(name string) string) (unknown 
 	return slices.Compact(unknown)
 }
 
-// unusedKeys are variables of the Ruby original that hold keys of services, which it sent to by
-// itself: what takes their place, and the variables of which one is set where that was done.
+// unusedKeys are variables of the Ruby original with keys of services that it sent to by itself.
+// Instead says what replaces them; if one of the variables in done is set, that has been done.
 var unusedKeys = []struct {
 	name, instead string
 	done          []string

@@ -33,10 +33,10 @@ const spareConnections = 32
 // auxThreads is how many threads a worker has for the housekeeping.
 const auxThreads = 1
 
-// How often due entries are made instant. Those of the main queue wait for as little as a
-// millisecond; those of less than mainLookahead may be late by it on a bus with partitions. On the
-// aux queue, only retries are scheduled. Jobs that are put off wait for half a second at least,
-// unless a client enqueues one to run sooner than that.
+// How often due entries are made instant. Entries of the main queue wait for as little as a
+// millisecond; if they wait for less than mainLookahead, they may be late by it on a bus with
+// partitions. On the aux queue, only retries are scheduled. Jobs that are put off wait for half a
+// second at least, unless a client enqueues one to run sooner than that.
 const (
 	mainScheduleInterval = 5 * time.Millisecond
 	mainLookahead        = 20 * time.Millisecond
@@ -148,7 +148,7 @@ func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
 	}, c.clock.Now)
 }
 
-// newDeliverer makes what delivers batches: those of the machines to them.
+// newDeliverer makes the deliverer of batches, which passes the machines' batches to them directly.
 func newDeliverer(
 	c Config, all *store.Bus, obs *observability, client *outbound.Client, machines *engine.Client, log *slog.Logger,
 ) *delivery.Deliverer {
@@ -168,8 +168,8 @@ func newDeliverer(
 	}, log, c.clock.Now)
 }
 
-// newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
-// and through downstream, which denies no address, to the operator's.
+// newRunner makes the runner that hands jobs to their services: through the client to URLs that
+// clients chose, and through downstream, which denies no address, to the operator's.
 func newRunner(c Config, stores *jobs.Bus, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *jobs.Runner {
 	if c.JobThreads > 0 && c.DownstreamURL != "" && c.DownstreamAuth == "" {
 		log.Warn("DOWNSTREAM_WORKER_AUTH is not set: the service at DOWNSTREAM_URL cannot tell who calls it")
