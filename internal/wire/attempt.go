@@ -7,7 +7,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// AttemptRecord is what is noted of an attempt to deliver events of a batch.
+// AttemptRecord is the record of an attempt to deliver events of a batch.
 type AttemptRecord struct {
 	// At is when it began, to the millisecond.
 	At    time.Time
@@ -15,13 +15,13 @@ type AttemptRecord struct {
 	// Attempt counts the batch's attempts from 1; Events is the number of events sent.
 	Attempt, Events int
 	Outcome         bus.Outcome
-	// Status is that of the answer, 0 if there was none.
+	// Status is the HTTP status of the response, 0 if there was none.
 	Status int
 	// Error is one of the errors of attempts in bus, or empty. Detail is its text, for operators.
 	Error, Detail string
-	// Duration is that of the attempt, to the millisecond.
+	// Duration is how long the attempt took, to the millisecond.
 	Duration time.Duration
-	// RetryAt is when what is left of the batch may be sent again; zero if nothing is.
+	// RetryAt is when the rest of the batch may be sent again; zero if nothing is left.
 	RetryAt time.Time
 	// Excerpt is the beginning of the answer's body, as it came.
 	Excerpt string
@@ -29,8 +29,7 @@ type AttemptRecord struct {
 	Public bool
 	// WebhookID stands for the content that was sent, if it was signed.
 	WebhookID string
-	// Acknowledged, Retried and Rejected are the numbers of events by what became of them, where
-	// that is not the same for all.
+	// Acknowledged, Retried and Rejected are the numbers of events by their results, if these differ.
 	Acknowledged, Retried, Rejected int
 	// Replay is the replay that the batch is of, or empty.
 	Replay bus.ReplayID
@@ -71,7 +70,7 @@ func (r *AttemptRecord) fields() [18]attemptField {
 	}
 }
 
-// PackAttempt packs a record: a MessagePack map without what is zero.
+// PackAttempt packs a record: a MessagePack map without zero values.
 func PackAttempt(r AttemptRecord) []byte {
 	packed := []byte{0} // for the length
 	n := 0
@@ -84,8 +83,8 @@ func PackAttempt(r AttemptRecord) []byte {
 	return setLength(packed, 0, mapCodes, n)
 }
 
-// UnpackAttempt reads a packed record. Fields that it does not know are ignored, and those that are
-// missing are zero. It fails if the bytes are not a record.
+// UnpackAttempt reads a packed record. It ignores unknown fields, and leaves missing ones zero. It
+// fails if the bytes are not a record.
 func UnpackAttempt(packed string) (r AttemptRecord, err error) {
 	u := unpackers.Get().(*unpacker)
 	defer unpackers.Put(u)

@@ -11,7 +11,7 @@ import (
 // usualText is an event of a usual size, as its publisher sends it.
 const usualText = `{"type":"update","url":"https://warehouse.example/widgets/1234567890","data":{"stock":3,"colour":"red"}}`
 
-// BenchmarkParseEvents is what a publish costs before it goes to Redis.
+// BenchmarkParseEvents measures the cost of a publish before it goes to Redis.
 func BenchmarkParseEvents(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprintf("events=%d", n), func(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// The bytes are those of Ruby's MessagePack.dump([name, tags.to_a.sort]).
+// The bytes are the output of Ruby's MessagePack.dump([name, tags.to_a.sort]).
 func TestCounters(t *testing.T) {
 	for field, counter := range map[string]bus.Counter{
 		"\x92\xb0events.published\x92\x92\xa9publisher\xa4shop\x92\xa5topic\xa7widgets": bus.NewCounter(

@@ -11,9 +11,9 @@ import (
 	"routemaster/internal/bus"
 )
 
-// PackedEvent is an event as it is stored: MessagePack ["e", {"t": ms, "o": topic, "y": type,
-// "u": url, "d": data or nil}], keys in that order. It is a string because that is what Redis
-// returns: a worker keeps its deliveries' events uncopied.
+// PackedEvent is an event as it is stored: MessagePack ["e", {"t": ms, "o": topic, "y": type, "u":
+// url, "d": data or nil}], keys in that order. It is a string because Redis returns strings: a
+// worker keeps its deliveries' events uncopied.
 type PackedEvent string
 
 // Limits bound what a publish may contain.
@@ -49,7 +49,7 @@ type parser struct {
 	topic       bus.TopicName
 	receivedAt  int64
 	limits      Limits
-	// inArray is whether the events are those of an array.
+	// inArray is whether the events are in an array.
 	inArray bool
 	// all is the packed events so far, one after the other; ends is where each ends.
 	all  []byte

@@ -26,7 +26,7 @@ func packEvent(data string, maxData int) (PackedEvent, error) {
 	return events[0], nil
 }
 
-// The bytes are those of Ruby's msgpack for ["e", {"t" => 1700000000123, "o" => "t", "y" =>
+// The bytes are the output of Ruby's msgpack for ["e", {"t" => 1700000000123, "o" => "t", "y" =>
 // "create", "u" => "https://a/", "d" => {"a" => 1}}].
 func TestPackedBytes(t *testing.T) {
 	packed, err := packEvent(`{"a":1}`, 64)
@@ -81,7 +81,7 @@ func TestDataThatIsRefused(t *testing.T) {
 	}
 }
 
-// What the Ruby original stored, and other writers may, that ParseEvents never makes.
+// The Ruby original stored such events, and other writers may; ParseEvents never makes them.
 func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
 	pack := func(fields ...any) PackedEvent {
 		var buf bytes.Buffer

@@ -39,7 +39,7 @@ func appendLength(dst []byte, codes lengthCodes, n int) []byte {
 	}
 }
 
-// setLength writes a length over the byte at start, and moves what follows if it takes more.
+// setLength writes a length over the byte at start, and moves the bytes after it if it takes more.
 func setLength(dst []byte, start int, codes lengthCodes, n int) []byte {
 	if n <= codes.maxFixed {
 		dst[start] = codes.fixed | byte(n)

@@ -17,10 +17,10 @@ import (
 // MaxReceipt is the maximum size of a receipt in bytes.
 const MaxReceipt = 256 << 10
 
-// maxNote is the maximum length of a rejection's reason, in characters. What is longer is cut.
+// maxNote is the maximum length of a rejection's reason, in characters. Longer ones are cut.
 const maxNote = 256
 
-// Receipt is what a subscriber says of each event of a delivery. What is in neither list is
+// Receipt is a subscriber's result for each event of a delivery. An event in neither list is
 // acknowledged.
 type Receipt struct {
 	// Retry are the indexes of the events to deliver again, in order.
@@ -35,8 +35,8 @@ type Rejection struct {
 	Reason string
 }
 
-// ParseReceipt reads a receipt for a number of events, strictly: what is not understood must not
-// acknowledge anything. The error says what is wrong and where.
+// ParseReceipt reads a receipt for a number of events, strictly: a text that it does not understand
+// must not acknowledge anything. The error says what is wrong and where.
 func ParseReceipt(text []byte, events int) (Receipt, error) {
 	if len(text) > MaxReceipt {
 		return Receipt{}, fmt.Errorf("the receipt is longer than %d bytes", MaxReceipt)

@@ -49,7 +49,7 @@ func (s *Scanner) Take(c byte) bool {
 	return true
 }
 
-// More reads what follows a member of an array or object: a comma, or its end.
+// More reads the byte after a member of an array or object: a comma, or end.
 func (s *Scanner) More(end byte) (bool, error) {
 	if s.Take(',') {
 		return true, nil
@@ -60,8 +60,8 @@ func (s *Scanner) More(end byte) (bool, error) {
 	return false, ErrSyntax
 }
 
-// Token reads the next token, which begins a value. Its kind is its first byte, of a number
-// '0'. Of a string the token is what it says.
+// Token reads the next token, which begins a value. Its kind is its first byte, or '0' for a
+// number. For a string, token is the unquoted text.
 func (s *Scanner) Token() (kind byte, token string, err error) {
 	kind = s.Peek()
 	switch kind {
@@ -90,7 +90,7 @@ func (s *Scanner) literal(text string) error {
 	return nil
 }
 
-// Text reads a string. It returns what that says, without quotation marks and escapes.
+// Text reads a string. It returns the text without quotation marks and escapes.
 func (s *Scanner) Text() (string, error) {
 	if s.Peek() != '"' {
 		return "", ErrSyntax
@@ -113,7 +113,7 @@ func (s *Scanner) Text() (string, error) {
 	return "", ErrSyntax
 }
 
-// unquote returns what a quoted string says.
+// unquote returns the text of a quoted string.
 func unquote(quoted string, escaped, ascii bool) (string, error) {
 	if escaped {
 		text, err := jsontext.AppendUnquote(nil, quoted)

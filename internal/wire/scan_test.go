@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// A token is what jsontext takes for one, and says the same.
+// A token is whatever jsontext takes for one, with the same text.
 func FuzzToken(f *testing.F) {
 	for _, seed := range []string{
 		`"a\"\u00e9\ud83d\ude00é"`, `"\ud800"`, "\"\xff\"", "\"\n\"", `"`, `"\`, `-0.5e+10`, `01`, `1.`, `-`, `1e`, ` true`, `nul`, `false`, ``,

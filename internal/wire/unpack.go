@@ -268,9 +268,9 @@ const maxOriginalData = 64
 // gapType is the type of a gap notice's event, which scripts make: it has no topic and no URL.
 const gapType = "gap"
 
-// CheckForOriginal returns why the Ruby original cannot read an event, or why this program
-// cannot. The original checks what it reads as it checks what it is sent, and its worker ends
-// when that fails.
+// CheckForOriginal returns why the Ruby original cannot read an event, or why this program cannot.
+// The original checks events that it reads as strictly as events that it is sent, and its worker
+// ends when that fails.
 func CheckForOriginal(packed PackedEvent) error {
 	if _, err := AppendEventJSON(nil, packed); err != nil {
 		return err

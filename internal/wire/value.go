@@ -104,7 +104,7 @@ func (p *valuePacker) object(depth int) error {
 	return nil
 }
 
-// objectNames are the names of one object: those of the packer from the first on.
+// objectNames are the names of one object: the packer's names from the first on.
 type objectNames struct {
 	first int
 	// all has them if they are more than maxListed.
