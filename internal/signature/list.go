@@ -14,7 +14,7 @@ import (
 // MaxSecrets is how many unexpired secrets a subscriber may have.
 const MaxSecrets = 5
 
-// Stored is a secret as it is stored. What can be read of it needs no key.
+// Stored is a secret as it is stored. Its fields other than the secret can be read without a key.
 type Stored struct {
 	ID   string `json:"id"`
 	Type Type   `json:"type"`
@@ -37,7 +37,7 @@ func (hidden) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(not shown
 // secrets that the bus cannot open in that step.
 func place(id string) string { return "secret/" + id }
 
-// Seal makes what is stored of a secret.
+// Seal makes the stored form of a secret.
 func (s Secret) Seal(keys Keyring) Stored {
 	return Stored{
 		ID: s.ID, Type: s.Type(), PublicKey: s.PublicKey(), CreatedAt: millis(s.CreatedAt), ExpiresAt: millis(s.ExpiresAt),
@@ -64,7 +64,7 @@ var errDamaged = errors.New("stored secrets are damaged")
 // List is a subscriber's secrets, newest first.
 type List []Stored
 
-// ParseList reads what [List.JSON] returned.
+// ParseList reads the result of [List.JSON].
 func ParseList(text string) (l List, err error) {
 	if text == "" {
 		return nil, nil
@@ -87,7 +87,7 @@ func (l List) JSON() string {
 	return string(text)
 }
 
-// Open returns the secrets, also those that expire. If one cannot be opened, none is returned: a
+// Open returns the secrets, including expiring ones. If one cannot be opened, none is returned: a
 // delivery without the signature that its receiver checks would only be refused. It fails with
 // [ErrSealed].
 func (l List) Open(keys Keyring) (secrets []Secret, err error) {

@@ -24,7 +24,7 @@ func add(t *testing.T, l signature.List, othersExpire, at time.Time) signature.L
 	return l
 }
 
-// ids are those of a list's secrets.
+// ids are the ids of a list's secrets.
 func ids(l signature.List) (ids []string) {
 	for _, stored := range l {
 		ids = append(ids, stored.ID)

@@ -16,7 +16,7 @@ var ErrSealed = errors.New("secrets cannot be opened: ROUTEMASTER_SECRETS_KEY la
 // keySize is the length of a key in bytes.
 const keySize = 32
 
-// prefix begins every sealed text; encoding is that of what follows.
+// prefix begins every sealed text; encoding encodes the rest.
 const prefix = "sealed:"
 
 var encoding = base64.RawURLEncoding.Strict()
@@ -59,8 +59,8 @@ func (k Keyring) Seal(text, place string) string {
 	return prefix + encoding.EncodeToString(sealed)
 }
 
-// Open decrypts what [Keyring.Seal] made for a place. A text that was stored before there was a key
-// is returned as it is. The error is [ErrSealed].
+// Open decrypts a text that [Keyring.Seal] made for a place. A text that was stored before there
+// was a key is returned as it is. The error is [ErrSealed].
 func (k Keyring) Open(text, place string) (string, error) {
 	encoded, sealed := strings.CutPrefix(text, prefix)
 	if !sealed {

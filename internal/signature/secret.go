@@ -32,20 +32,20 @@ func ParseType(text string) (Type, error) {
 	return "", bus.Invalidf("", "must be %s or %s", HMAC, Ed25519)
 }
 
-// The prefixes of secrets and keys, of which the rest is base64.
+// The prefixes of secrets and keys. Base64 follows.
 const (
 	hmacPrefix    = "whsec_"
 	privatePrefix = "whsk_"
 	publicPrefix  = "whpk_"
 )
 
-// The sizes in bytes of an HMAC's secret: what may be brought, and what is made.
+// The sizes in bytes of an HMAC's secret: of secrets that subscribers bring, and of new ones.
 const (
 	minHMAC, maxHMAC = 24, 64
 	newHMAC          = 32
 )
 
-// Secret is what signs. Only [Secret.Text] shows what is secret.
+// Secret signs deliveries. Only [Secret.Text] shows the secret part.
 type Secret struct {
 	// ID names the secret. It is random.
 	ID string
@@ -72,8 +72,8 @@ func Generate(kind Type, now time.Time) Secret {
 }
 
 // Parse reads a secret that a subscriber brings: whsec_ and the base64 of 24 to 64 bytes, or whsk_
-// and that of an Ed25519 key (64 bytes, or the 32 of its seed). It fails with a [bus.Invalid],
-// which does not show the text.
+// and the base64 of an Ed25519 key (64 bytes, or the 32 of its seed). It fails with a
+// [bus.Invalid], which does not show the text.
 func Parse(text string, now time.Time) (Secret, error) {
 	m, err := parseMaterial(text)
 	return newSecret(m, now), err

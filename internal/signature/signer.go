@@ -28,10 +28,10 @@ func ID(batch bus.BatchID, revision, sent, total int) string {
 // Signer signs one delivery. The body is written to it, in any pieces.
 type Signer struct {
 	id, timestamp string
-	// keys are those of the secrets, newest first, and macs what those for an HMAC have taken.
+	// keys are the keys of the secrets, newest first. macs are the states of the ones for an HMAC.
 	keys []*material
 	macs []hash.Hash
-	// message is what private keys sign; nil if there is none.
+	// message is the message that private keys sign; nil if there is none.
 	message []byte
 }
 
@@ -97,7 +97,7 @@ func (s *Signer) signatures() string {
 	return strings.Join(all, " ")
 }
 
-// Types are those of the secrets that sign, newest first, for metrics.
+// Types are the types of the secrets that sign, newest first, for metrics.
 func (s *Signer) Types() (types []Type) {
 	if s == nil {
 		return nil

@@ -173,7 +173,7 @@ for (const secret of secrets) {
 }`
 )
 
-// run returns what a command prints.
+// run returns the output of a command.
 func run(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
