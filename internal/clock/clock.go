@@ -1,9 +1,10 @@
-// Package clock has the time of a process, which is that of Redis where the process's own is wrong.
+// Package clock has the time of a process, which follows Redis's clock where the process's own is
+// wrong.
 //
-// Processes compare each other's times: a batch is due by the time of `web`, and is found due by
-// that of a worker. So all of them go by one reference, the clock of Redis, as far as their own are
-// off from it by more than [Tolerance]. Between two measurements a clock goes on by the monotonic
-// clock of the host: that its time of day is set changes nothing.
+// Processes compare each other's times: `web` decides when a batch is due, and a worker finds it
+// due by its own time. So all of them follow one reference, Redis's clock, if their own differs
+// from it by more than [Tolerance]. Between two measurements a clock follows the monotonic clock of
+// the host: setting the host's time of day changes nothing.
 package clock
 
 import (
@@ -18,7 +19,7 @@ import (
 const Tolerance = 5 * time.Second
 
 const (
-	// maxTrip is the longest round trip whose answer says what time it is by Redis.
+	// maxTrip is the longest round trip whose response is used as Redis's time.
 	maxTrip = 2 * time.Second
 	// agreedFor is how long clocks must have agreed before others' silence counts. It is longer than
 	// the intervals of heartbeats and of measurements, so that others have noticed the same.
@@ -44,19 +45,19 @@ type Clock struct {
 	state  state
 }
 
-// anchor is a time, and what the monotonic clock showed then.
+// anchor is a time, and the monotonic clock's reading at that time.
 type anchor struct {
 	at   time.Time
 	mono time.Duration
 }
 
-// sample is what three clocks showed at the same time.
+// sample has the readings of three clocks at the same time.
 type sample struct {
 	wall, redis time.Time
 	mono        time.Duration
 }
 
-// state is what the log was told last.
+// state is the last state logged.
 type state int
 
 const (
@@ -87,7 +88,7 @@ func (c *Clock) Now() time.Time {
 	return c.wall()
 }
 
-// Wall is what the host's clock shows.
+// Wall is the host's clock.
 func (c *Clock) Wall() time.Time { return c.wall() }
 
 // Ahead is how far the host's clock was ahead of Redis' clock when it was measured last; 0 before.
@@ -157,8 +158,8 @@ func (c *Clock) take(s *sample) {
 	c.say(next, s.wall.Sub(s.redis))
 }
 
-// slept reports whether both the host's clock and that of Redis have gone on by more than the
-// monotonic clock since the last measurement: a host that is suspended stops the latter.
+// slept reports whether both the host's and Redis's clock have advanced by more than the monotonic
+// clock since the last measurement: a suspended host stops the monotonic clock.
 func slept(last, s *sample) bool {
 	wall, redis, mono := s.wall.Sub(last.wall), s.redis.Sub(last.redis), s.mono-last.mono
 	return wall-mono > Tolerance && (wall-redis).Abs() <= Tolerance

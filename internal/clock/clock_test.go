@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hosts is a process's host and that of Redis, whose clocks are set.
+// hosts are the hosts of a process and of Redis. The test sets their clocks.
 type hosts struct {
 	t           *testing.T
 	wall, redis time.Time
@@ -55,7 +55,7 @@ func (h *hosts) beat(times int) {
 	}
 }
 
-// require requires what the clock says now: how far ahead of Redis it is.
+// require requires how far the clock is ahead of Redis now.
 func (h *hosts) require(ahead time.Duration, agrees bool) {
 	h.t.Helper()
 	assert.InDelta(h.t, ahead.Seconds(), h.clock.Now().Sub(h.redis).Seconds(), 0.01)
@@ -121,8 +121,8 @@ func TestAHostsClockIsSet(t *testing.T) {
 	}
 }
 
-// TestAnotherRedisTakesOver, whose clock is wrong: all processes go on by their own, and take no
-// other for dead.
+// TestAnotherRedisTakesOver replaces Redis by one whose clock is wrong: all processes go on by
+// their own clocks, and take no other for dead.
 func TestAnotherRedisTakesOver(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		h := newHosts(t, 0)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Unknown is what stands for a number that is not known.
+// Unknown stands for a number that is not known.
 const Unknown = "-"
 
 // Count writes an integer with commas, so that its size is seen.
@@ -40,7 +40,7 @@ func Plural(n int64, thing string) string {
 	return Count(n) + " " + thing + "s"
 }
 
-// Rate writes something per second, with what digits matter.
+// Rate writes a number per second, with the digits that matter.
 func Rate(perSecond *float64) string {
 	switch {
 	case perSecond == nil:

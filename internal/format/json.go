@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// jsonLevels is how many levels of a JSON value are indented. What is nested deeper stays on one
-// line: indentation takes as many bytes as there are elements, times their depth.
+// jsonLevels is how many levels of a JSON value are indented. Deeper ones stay on one line:
+// indentation takes as many bytes as there are elements, times their depth.
 const jsonLevels = 16
 
-// JSON writes a JSON text on several lines, so that it is easy to read, with the digits that it
-// has. It is on one line if it would be longer than maxBytes otherwise, and so may be longer than
-// that still. What is not JSON stays as it is.
+// JSON writes a JSON text on several lines, so that it is easy to read, with its digits unchanged.
+// If that would be longer than maxBytes, it writes the text on one line, which may still be longer.
+// A text that is not JSON stays as it is.
 func JSON(text []byte, maxBytes int) []byte {
 	if !json.Valid(text) {
 		return text
@@ -79,7 +79,7 @@ func stringLen(text []byte) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
-			i++ // what is escaped ends no string
+			i++ // an escaped character ends no string
 		case '"':
 			return i + 1
 		}

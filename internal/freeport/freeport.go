@@ -10,14 +10,14 @@ import (
 	"strconv"
 )
 
-// The ports that are given are from minPort to below maxPort: below those that systems assign by
-// themselves to outgoing connections.
+// The ports are from minPort to below maxPort: below the ones that systems assign to outgoing
+// connections.
 const minPort, maxPort = 20_000, 32_000
 
 // claimAbove is how much above a port another is listened on over UDP, to say that it is taken.
 const claimAbove = 20_000
 
-// Claims are addresses that nobody else gets from this package, in any process, whether or not
+// Claims are addresses that this package gives to no other claims, in any process, whether or not
 // their servers listen. The zero value has none. It must be closed, and is not for concurrent use.
 type Claims struct{ sockets []net.PacketConn }
 

@@ -18,7 +18,7 @@ func portOf(t *testing.T, address string) int {
 	return port
 }
 
-// TestAPortIsGivenOnce uses other claims for what another process would ask.
+// TestAPortIsGivenOnce uses other claims in place of another process.
 func TestAPortIsGivenOnce(t *testing.T) {
 	var mine, others Claims
 	const above = 10_000
