@@ -140,7 +140,7 @@ func TestEachAlertFiresForTheFirst(t *testing.T) {
 	assert.NoError(t, err, string(said))
 }
 
-// alertMachine is one of which each alert about machines reads something.
+// alertMachine is a machine that gives each alert about machines something to read.
 const alertMachine = `
 state_machines:
   welcome:

@@ -48,8 +48,8 @@ func newOperator(t *testing.T, bin string, variables ...string) *operator {
 	return o
 }
 
-// run runs a block as one who pastes it into a shell, and returns what it prints. That goes to a
-// file: a Redis that is left running would hold a pipe open.
+// run runs a block as if an operator pasted it into a shell, and returns its output. The output
+// goes to a file: a Redis that is left running would hold a pipe open.
 func (o *operator) run(name string, variables ...string) (output string, err error) {
 	o.t.Helper()
 	require.Contains(o.t, o.blocks, name)
@@ -126,7 +126,7 @@ func restoreABackup(t *testing.T, bin, backup, restore string) {
 	o.requireStops(restore, directory)
 	require.NoError(t, os.WriteFile(filepath.Join(directory, "appendonly.aof"), nil, 0o600)) // of Redis 6.2
 	o.mustRun(restore)
-	o.mustRun(restore) // as one who is not sure
+	o.mustRun(restore) // a careful operator runs it twice
 	for name, times := range map[string]int{"appendonly.aof": 1, "appendonlydir": 2} {
 		away, err := filepath.Glob(filepath.Join(directory, "lost-*", name))
 		require.NoError(t, err)
@@ -162,7 +162,7 @@ func (o *operator) requireBackupAgain(backup string) {
 	assert.NoDirExists(o.t, filepath.Join(o.home, "backup-aof", "appendonlydir"))
 }
 
-// requireStops requires that a restore without a backup fails and leaves what Redis has.
+// requireStops requires that a restore without a backup fails and leaves Redis's data.
 func (o *operator) requireStops(restore, directory string) {
 	o.t.Helper()
 	names := func() (names []string) {
@@ -218,7 +218,7 @@ func requireAlarm(t *testing.T, o *operator, remembers *rdb.Identity) {
 	assert.False(t, remembers.IsLost())
 }
 
-// TestABackupOfACluster restores each master by itself, and requires what each partition had.
+// TestABackupOfACluster restores each master by itself, and requires the data of each partition.
 func TestABackupOfACluster(t *testing.T) {
 	t.Parallel()
 	const masters, partitions = 2, 4

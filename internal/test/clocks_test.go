@@ -20,8 +20,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TestAWorkerWhoseClockIsAnHourAhead runs beside one whose clock is right, which does a job that is
-// to be tried once, for longer than it takes until a silent worker is taken for dead.
+// TestAWorkerWhoseClockIsAnHourAhead runs beside a worker whose clock is right. That one does a job
+// that may be tried only once, for longer than it takes until a silent worker is taken for dead.
 func TestAWorkerWhoseClockIsAnHourAhead(t *testing.T) {
 	t.Parallel()
 	ctx, redis := t.Context(), rdbtest.Real(t)

@@ -19,15 +19,15 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// TestALargePartitionMoves moves a partition of some 30,000 keys, of which nearly each is a batch,
-// key by key, while publishers and workers go on. Its topics refuse events meanwhile. Those that
-// were acknowledged, and no others, are delivered once; and what had been queued has moved.
+// TestALargePartitionMoves moves a partition of some 30,000 keys, nearly all of them batches, key
+// by key, while publishers and workers go on. Its topics refuse events meanwhile. The acknowledged
+// events, and no others, are delivered once, and the queued batches have moved.
 func TestALargePartitionMoves(t *testing.T) {
 	if rdbtest.RaceDetector {
 		t.Skip("the fault test moves partitions under load with the race detector")
 	}
 	t.Parallel()
-	const subscribers, batches = 30, 1000 // of those that are paused
+	const subscribers, batches = 30, 1000 // of the paused ones
 	cluster := rdbtest.NewCluster(t, 3, time.Minute, func(o *rdbtest.ClusterOptions) { o.Replicas = 0 })
 	cluster.URL += "&read_timeout=30s" // a stall of the host is no refusal
 	b, parts := startWithStores(t, cluster, 3)

@@ -17,8 +17,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// clusterLoad publishes to a topic, one event after the other. What is not answered is sent again,
-// under its idempotency key.
+// clusterLoad publishes to a topic, one event after the other. It sends an event again, under its
+// idempotency key, until it is answered.
 type clusterLoad struct {
 	bus       *bustest.Bus
 	token     string
@@ -49,7 +49,7 @@ func (l *clusterLoad) send(number int) (status int) {
 
 // TestABusOnACluster publishes to topics of several partitions for subscribers in several, while a
 // partition moves, a master hands over to its replica, and another one is killed. Every subscriber
-// gets every event, those of a topic in order.
+// gets every event, and the events of a topic in order.
 func TestABusOnACluster(t *testing.T) {
 	t.Run("key by key", func(t *testing.T) {
 		busOnACluster(t, rdbtest.Engine(), func(c *rdbtest.Cluster, p *rdb.Partition, to *rdbtest.Node) {

@@ -25,7 +25,7 @@ func TestABusOnAClusterOverTLS(t *testing.T) {
 	const partitions = 2 // so one of the masters has none
 	cluster := rdbtest.NewCluster(t, 3, time.Second, func(o *rdbtest.ClusterOptions) { o.TLS, o.User = true, true })
 	b, parts := startWithStores(t, cluster, partitions, func(c *app.Config) { c.MinReplicas = 1 })
-	operator := strings.Replace(cluster.URL, "bus:secret@", "", 1) // who may ask for more
+	operator := strings.Replace(cluster.URL, "bus:secret@", "", 1) // it may ask for more
 	operated, err := rdb.Open(rdb.Options{URL: operator, Connections: 1})
 	require.NoError(t, err)
 	defer operated.Close()

@@ -183,8 +183,8 @@ func TestANodeOfAClusterComesBackEmpty(t *testing.T) {
 	assert.Contains(t, findings[0], "Redis came back without the data of the bus.")
 }
 
-// TestATopicIsNotDeletedWithoutAWorker on a cluster, whose events are on their way. The answer says
-// so, and not that Redis is away.
+// TestATopicIsNotDeletedWithoutAWorker deletes a topic on a cluster, while events are on their way.
+// The response says so, and not that Redis is down.
 func TestATopicIsNotDeletedWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	_, url := clusterOfOneNode(t)

@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// exampleQueries are the queries of the example dashboard and alerts, by what they are for.
+// exampleQueries are the queries of the example dashboard and alerts, by their purpose.
 func exampleQueries(t *testing.T) map[string]string {
 	t.Helper()
 	var alerts struct {

@@ -57,8 +57,8 @@ func newExceptionService(t *testing.T) *exceptionService {
 	return s
 }
 
-// collect is New Relic's collector: the agent asks where to connect, connects, and then sends what
-// it has.
+// collect is New Relic's collector: the agent asks where to connect, connects, and then sends its
+// data.
 func (s *exceptionService) collect(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()

@@ -62,7 +62,7 @@ type fetchedModule struct {
 	folder string
 }
 
-// fetchClient does what the client's page says, with this checkout where the page has it.
+// fetchClient follows the client's page, with this checkout in place of the page's repository.
 func fetchClient(t *testing.T) fetchedModule {
 	t.Helper()
 	checkout, err := filepath.Abs(root)
@@ -96,9 +96,9 @@ func (m fetchedModule) requirements() map[string]string {
 	return required
 }
 
-// lines runs a command in the module's folder, and returns what it prints. Modules come from the
-// cache alone, where the build of this test has left them. Flags that the tests are built with do
-// not hold for the command.
+// lines runs a command in the module's folder, and returns its output. Modules come from the cache
+// alone, where the build of this test has left them. The command does not use the tests' build
+// flags.
 func (m fetchedModule) lines(command ...string) []string {
 	m.t.Helper()
 	run := exec.CommandContext(m.t.Context(), command[0], command[1:]...)

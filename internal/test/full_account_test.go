@@ -20,7 +20,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// attacks are what one client may do to fill Redis: each makes one request of many.
+// attacks are ways in which one client may fill Redis: each makes one request of many.
 var attacks = map[string]struct {
 	requests int
 	request  func(n int) (method, path, body string)
@@ -42,8 +42,8 @@ var attacks = map[string]struct {
 // replayed is the job that is replayed again and again.
 const replayed = "job_10000000-0000-4000-8000-000000000000"
 
-// TestAFullAccountLeavesOthersAlone has a client send as much as it can of what is never dropped.
-// It is refused before Redis comes to its high mark: what is queued for others stays.
+// TestAFullAccountLeavesOthersAlone has a client send as much as it can of data that is never
+// dropped. It is refused before Redis reaches its high mark: other clients' queues stay.
 func TestAFullAccountLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	const mb = 1_000_000
@@ -98,8 +98,8 @@ func TestAFullAccountLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// limitMemory has the high mark be so many bytes above what is used, and returns it. The embedded
-// Redis does not know what it uses: then the accounts are told.
+// limitMemory sets the high mark to room bytes above the used memory, and returns it. The embedded
+// Redis does not know how much it uses: then limitMemory sets that in the accounts.
 func limitMemory(t *testing.T, b *bustest.Bus, room int64) (high int64) {
 	partition := b.Stores.First().Partition()
 	if b.Redis.IsEmbedded() {

@@ -22,7 +22,7 @@ import (
 var keysDuration = flag.Duration("keys.duration", 0, "how long TestNewKeysAtFullSpeedCostNoEvent publishes at least")
 
 // TestNewKeysAtFullSpeedCostNoEvent has clients publish with a new idempotency key each time, as
-// fast as they can, until Redis has come to its high mark twice, once with the race detector. It
+// fast as they can, until Redis has reached its high mark twice, once with the race detector. It
 // stays below its limit by dropping keys, and no subscriber loses an event: neither one whose queue
 // waits, nor one that is served.
 func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {

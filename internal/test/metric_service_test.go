@@ -85,7 +85,7 @@ func TestADamagedSubscriberDoesNotHideOthers(t *testing.T) {
 	assert.Contains(t, b.Call(bustest.RootKey, "GET", "/subscriptions", "", http.StatusOK), "shop--1")
 }
 
-// agent is a Datadog agent that keeps what it receives.
+// agent is a Datadog agent that keeps the lines it receives.
 type agent struct {
 	mu    sync.Mutex
 	lines []string
@@ -146,7 +146,7 @@ func TestTheMonitorSendsToDatadog(t *testing.T) {
 	}, bustest.WaitTimeout, 5*time.Millisecond)
 	sent := len(a.find("routemaster.redis.bytes_used:"))
 	require.Eventually(t, func() bool { return len(a.find("routemaster.redis.bytes_used:")) > sent+3 }, bustest.WaitTimeout, 5*time.Millisecond)
-	// What has been counted by now comes with one of the next runs.
+	// Counts made by now come with one of the next runs.
 	comes := func(start string, tags ...string) {
 		t.Helper()
 		require.Eventually(t, func() bool { return len(a.find(start, tags...)) > 0 }, bustest.WaitTimeout, 5*time.Millisecond, "%s %v", start, tags)

@@ -100,7 +100,7 @@ func metricsPages(t *testing.T, b *bustest.Bus) (web, worker string) {
 }
 
 // TestMetricsAndCountersOfDeliveries publishes events, has a subscriber refuse a batch once, and
-// reads what an operator would: the counters in Redis, and the metrics pages.
+// reads an operator's sources: the counters in Redis, and the metrics pages.
 func TestMetricsAndCountersOfDeliveries(t *testing.T) {
 	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
@@ -203,7 +203,7 @@ func TestMetricsAndCountersOfDeliveries(t *testing.T) {
 	assert.Positive(t, worker["go_goroutines"])
 }
 
-// TestMetricsOfTheWholeBus reads from web what a worker has delivered, and what it has failed to.
+// TestMetricsOfTheWholeBus reads from web how many events a worker has delivered, and failed to.
 func TestMetricsOfTheWholeBus(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService, c.CounterFlushInterval = "none", 10*time.Millisecond })
@@ -317,7 +317,8 @@ func TestAScrapeWorksWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestTheMetricsListenerHasProfilesOnAPrivateAddress also looks at who may read what.
+// TestTheMetricsListenerHasProfilesOnAPrivateAddress also requires that the API has none, and asks
+// for a login for its metrics.
 func TestTheMetricsListenerHasProfilesOnAPrivateAddress(t *testing.T) {
 	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.MetricService, c.Profiles = "none", true })
 	_, page := metricsPages(t, b)

@@ -93,7 +93,7 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 // ownModule is a module of this repository that the main one requires.
 var ownModule = regexp.MustCompile(`(?m)^replace \S+ => \./(\S+)$`)
 
-// TestTheDockerfileCopiesWhatTheDownloadReads looks at what is there before the sources are.
+// TestTheDockerfileCopiesWhatTheDownloadReads checks the files copied before the sources.
 func TestTheDockerfileCopiesWhatTheDownloadReads(t *testing.T) {
 	dockerfile, err := os.ReadFile(root + "Dockerfile")
 	require.NoError(t, err)
@@ -134,8 +134,8 @@ var (
 	metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// requirePageOfMetrics requires that the page has the metrics that were scraped, and no other than
-// those that the sources name: some are there only once something has happened.
+// requirePageOfMetrics requires that the page has the scraped metrics, and no other than the
+// sources name: some exist only once something has happened.
 func requirePageOfMetrics(t *testing.T, scraped map[string]string) {
 	t.Helper()
 	named := map[string]bool{}

@@ -55,7 +55,7 @@ func startBusyWorker(t *testing.T, deliveries int) (worker *bustest.Process, ans
 	return worker, answer
 }
 
-// TestASecondSignalAtOnceIsIgnored sends what supervisors send, while deliveries are under way.
+// TestASecondSignalAtOnceIsIgnored sends signals as supervisors do, while deliveries are under way.
 func TestASecondSignalAtOnceIsIgnored(t *testing.T) {
 	worker, answer := startBusyWorker(t, 3)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT} {

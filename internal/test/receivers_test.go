@@ -115,8 +115,8 @@ func buildProgram(t *testing.T, program, code string) {
 }
 
 // exampleCommands are the commands that run an example in Go, and in Python and Node if these are
-// installed; with the race detector in Go alone. The path is that of its source files, which are
-// alike but for their endings.
+// installed; with the race detector in Go alone. Path is the path of its source files without the
+// extension.
 func exampleCommands(t *testing.T, path string) (commands [][]string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), filepath.Base(path))
@@ -132,8 +132,8 @@ func exampleCommands(t *testing.T, path string) (commands [][]string) {
 	return commands[:rdbtest.Fewer(len(commands))]
 }
 
-// startReceiver runs a receiver until the test ends, and returns the lines that it prints. It may
-// still be starting: the bus tries again until somebody listens.
+// startReceiver runs a receiver until the test ends, and returns its lines of output. It may still
+// be starting: the bus tries again until the receiver listens.
 func startReceiver(t *testing.T, address string, args []string, env ...string) (lines chan string) {
 	t.Helper()
 	certificate, key := writeCertificate(t)
@@ -171,7 +171,7 @@ func startExample(t *testing.T, address string, args []string, env ...string) (l
 	return lines
 }
 
-// waitForListener waits until somebody listens on an address.
+// waitForListener waits until an address accepts connections.
 func waitForListener(t *testing.T, address string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -80,8 +80,8 @@ func do(command ...any) func(*testing.T, *rdbtest.Server) {
 // was stalled for 2 s does nothing for 30 s.
 const failoverTimeout = 2 * time.Minute
 
-// TestAFailoverLosesNothing kills the master under traffic. What was acknowledged, and so confirmed
-// by the replica, must be delivered, though the bus goes on with the replica.
+// TestAFailoverLosesNothing kills the master under traffic. Acknowledged events, which the replica
+// has confirmed, must be delivered, though the bus goes on with the replica.
 func TestAFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	redis := rdbtest.WithSentinels(t)

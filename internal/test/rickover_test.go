@@ -21,8 +21,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// rickoverTables are the tables of rickover that a move reads, with the columns and types that its
-// page has, and what its migrations have added.
+// rickoverTables are the tables of rickover that a move reads, with the columns and types of its
+// page, and the additions of its migrations.
 const rickoverTables = `
 CREATE TYPE delivery_strategy AS ENUM ('at_most_once', 'at_least_once');
 CREATE TYPE job_status AS ENUM ('queued', 'in-progress');
@@ -100,13 +100,13 @@ func TestAQueueMovesFromRickover(t *testing.T) {
 	const paid = "/v1/jobs/pay/job_00000000-0000-4000-a000-000000000003"
 	assert.Contains(t, first[paid], `{"data":null,"attempts":1,`)
 
-	// Also when jobs have ended it changes nothing to move what was moved.
+	// Moving the same jobs again changes nothing, even after they have ended.
 	b.Call(shop, "POST", paid, `{"status":"succeeded","attempt":1}`, 200)
 	runTool(t, variables, "bash", "-euc", blocks[1][1])
 	assert.Contains(t, b.Call(shop, "GET", paid, "", 200), `"status":"succeeded"`)
 }
 
-// runTool runs a command with more variables, and returns what it prints.
+// runTool runs a command with more variables, and returns its output.
 func runTool(t *testing.T, variables []string, name string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
@@ -165,8 +165,8 @@ func postgresPrograms(t *testing.T) string {
 	return filepath.Dir(found[0])
 }
 
-// notRoot is how to run PostgreSQL, which does not run as root: then as the user that its package
-// makes, who is given a directory.
+// notRoot returns the attributes for running PostgreSQL, which refuses to run as root: as root,
+// they name the user that its package makes, to which notRoot gives dir.
 func notRoot(t *testing.T, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Geteuid() != 0 {

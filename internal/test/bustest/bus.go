@@ -27,7 +27,7 @@ import (
 // RootKey is the root key of every bus for tests.
 const RootKey = "the-root-key-of-tests"
 
-// WaitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that
+// WaitTimeout bounds how long a test waits for an expected event. Only a failing test waits that
 // long.
 const WaitTimeout = 2 * time.Minute
 
@@ -194,7 +194,7 @@ func (b *Bus) Publish(token, topic string, number int) {
 	b.Call(token, "POST", "/topics/"+topic, EventBody(number), http.StatusOK)
 }
 
-// eventURL is what the URLs of numbered events begin with.
+// eventURL begins the URLs of numbered events.
 const eventURL = "https://x.example/"
 
 // EventBody is the JSON of a numbered event. [Subscriber] finds the number in its URL.

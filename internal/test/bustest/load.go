@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Load is what clients do beside a test, again and again.
+// Load is requests that clients repeat beside a test.
 type Load struct {
 	isOver  atomic.Bool
 	running sync.WaitGroup
@@ -28,7 +28,7 @@ func (l *Load) Repeat(do func()) {
 	})
 }
 
-// End ends the load, and waits for what goes on.
+// End ends the load, and waits for requests under way.
 func (l *Load) End() {
 	l.isOver.Store(true)
 	l.running.Wait()

@@ -43,7 +43,7 @@ func runDaemon() {
 	}
 }
 
-// daemon is what [app.Daemon] runs.
+// daemon is a function that [app.Daemon] runs.
 type daemon = func(context.Context, app.Config, *slog.Logger) error
 
 // onItsHost has a daemon run by the clock of its host.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Job is what tests read of a job.
+// Job has the fields of a job that tests read.
 type Job struct {
 	ID, Name, Status string
 	Attempts         int
@@ -19,8 +19,8 @@ type Job struct {
 	Deadline         *time.Time
 }
 
-// NewJobService starts a service that hands on what it is asked to do, the path and the body, and
-// then is at it. It ends with the test.
+// NewJobService starts a service that passes on each job's path and body, and responds that it is
+// at work. It ends with the test.
 func NewJobService(t testing.TB) (url string, jobs chan [2]string) {
 	jobs = make(chan [2]string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,8 +35,8 @@ func NewJobService(t testing.TB) (url string, jobs chan [2]string) {
 	return server.URL, jobs
 }
 
-// WelcomeMachine is the definition of a state machine: of two gates, and an action whose webhook is
-// below URL.
+// WelcomeMachine is the definition of a state machine with two gates, and an action whose webhook
+// is below URL.
 const WelcomeMachine = `
 state_machines:
   welcome:

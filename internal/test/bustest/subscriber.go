@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Subscriber is an HTTPS endpoint that keeps what it acknowledged.
+// Subscriber is an HTTPS endpoint that keeps the events it acknowledged.
 type Subscriber struct {
 	Token, URL string
 	// Refuse, if set, reports whether a delivery is refused with 503. Deliveries are counted from

@@ -86,8 +86,8 @@ func (tr *Traffic) WaitForMore(t testing.TB, events int) {
 		"no more events are acknowledged")
 }
 
-// Compare returns the events that were acknowledged and that a subscriber did not get, and those
-// that it got more than once. The traffic must have stopped.
+// Compare returns the acknowledged events that a subscriber did not get, and the events that it got
+// more than once. The traffic must have stopped.
 func (tr *Traffic) Compare(s *Subscriber) (lost, twice []int) {
 	deliveries := map[int]int{}
 	for _, number := range s.Numbers() {

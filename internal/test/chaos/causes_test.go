@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// A fault explains what is odd only close by:
+// A fault explains only oddities close to it:
 const (
 	// faultMargin bounds the time from an action of one party until the other observes it, and the
 	// time for which a fault has effects: bytes under way, connections that are found broken.
@@ -19,10 +19,10 @@ const (
 	callTimeout = 3 * time.Second
 )
 
-// completeMargin is how long a worker may take to complete what it holds once it can reach Redis
-// again: it tries every 200 ms, and the Redis client, after many failures, every second. On a busy
-// host it takes some of that at any time, and with the race detector several times as much: there
-// the daemons share it with the other tests.
+// completeMargin is how long a worker may take to complete its jobs once it can reach Redis again:
+// it tries every 200 ms, and the Redis client, after many failures, every second. On a busy host it
+// takes some of that at any time, and with the race detector several times as much: there the
+// daemons share it with the other tests.
 func completeMargin() time.Duration {
 	if rdbtest.RaceDetector {
 		return 6 * time.Second
@@ -30,7 +30,7 @@ func completeMargin() time.Duration {
 	return 1200 * time.Millisecond
 }
 
-// faults explain what the bus may do only because of them.
+// faults explain behaviour of the bus that only they allow.
 type faults []*fault
 
 // again returns the cause for which an acknowledged batch may be delivered again: the response was
@@ -44,7 +44,7 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 		return "a lost response"
 	}
 	ended := first.acknowledged.Add(completeMargin())
-	if isTakenAhead(subscriber) { // it is completed with those that are delivered after it
+	if isTakenAhead(subscriber) { // it is completed with the batches delivered after it
 		ended = ended.Add(queue.AheadTime + chaosTimeout)
 	}
 	last := ended
@@ -69,10 +69,10 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 }
 
 // failedOver reports whether the master of a subscriber's partition in a cluster, or of any if
-// there is no name, may have been followed by another one between two times. That one may not know
-// what was done last, unless replicas had to confirm it: that an event was published, and that it
-// was carried to another partition, but not that it was delivered. And the one before takes some
-// time to notice, if it comes back.
+// there is no name, may have been followed by another one between two times. The new master may
+// lack the last changes, unless replicas had to confirm them. They confirm that an event was
+// published, and that it was carried to another partition, but not that it was delivered. And the
+// old master takes some time to notice, if it comes back.
 func (all faults) failedOver(subscriber string, from, until time.Time) bool {
 	for _, f := range all {
 		concerned := f.kind == masterChanged && (subscriber == "" || slices.Contains(f.concerns, subscriber))
@@ -104,8 +104,8 @@ func isTakenAhead(subscriber string) bool {
 	return false
 }
 
-// completed returns the latest time at which a worker completes what it delivered between two
-// times.
+// completed returns the latest time at which a worker completes the batches that it delivered
+// between two times.
 func (all faults) completed(worker string, from, until time.Time) time.Time {
 	for _, f := range all { // in the order in which they began
 		away := f.victim == redisVictim || strings.HasPrefix(f.victim, proxyName(worker, ""))

@@ -45,8 +45,8 @@ const (
 func TestMain(m *testing.M) { bustest.Main(m, proxyGoroutines...) }
 
 // TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts.
-// The seed determines which faults come when, what publishers send, and when subscribers misbehave;
-// it does not determine how the processes then interleave.
+// The seed determines which faults come when, the events of publishers, and when subscribers
+// misbehave; it does not determine how the processes then interleave.
 func TestChaos(t *testing.T) {
 	testChaos(t, func(c *chaos, _ uint64) place {
 		server := rdbtest.Real(c.t, "--appendonly", "yes", "--appendfsync", "always")
@@ -99,15 +99,15 @@ func testChaos(t *testing.T, newPlace func(c *chaos, seed uint64) place) {
 type chaos struct {
 	t     *testing.T
 	place place
-	// streams are those of all faults.
+	// streams are the streams of all faults.
 	streams []stream
 	// redisUp is whether no fault happens to Redis itself.
 	redisUp bool
 	stores  *store.Bus
-	// meanwhile is for what is done while Redis may be away: after that, its client may wait for a
-	// second before it connects again.
+	// meanwhile is a bus to use while Redis may be down: afterwards its client may wait for a second
+	// before it connects again.
 	meanwhile *store.Bus
-	// proxies are those of each link, by its name.
+	// proxies are the proxies of each link, by its name.
 	proxies map[string][]*proxy
 	daemons map[string]*chaoticDaemon
 	ledger  *ledger
@@ -115,7 +115,7 @@ type chaos struct {
 	labels  *labelService
 	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
 	stopTraffic func()
-	// stopWatch ends the watches for what goes wrong without a plan.
+	// stopWatch ends the watches for unplanned faults.
 	stopWatch func()
 
 	faults  faults

@@ -22,8 +22,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// How the cluster is laid out. With two replicas a master, there is one to confirm what is
-// published also after a failover.
+// The layout of the cluster. With two replicas a master, there is one to confirm publishes also
+// after a failover.
 const (
 	clusterMasters    = 3
 	clusterReplicas   = 2
@@ -31,8 +31,9 @@ const (
 	nodeTimeout       = 2 * time.Second
 )
 
-// electionPause is how long a replica does not stand for election again after it did, if it was not
-// elected: so long, one that is behind may be, and what replicas have confirmed be lost.
+// electionPause is for how long a replica that stood for election and lost does not stand again.
+// During it, a replica that is behind may be elected, and data that other replicas confirmed be
+// lost.
 const electionPause = 4 * nodeTimeout
 
 // restartPause is for how long a node that was a master refuses everything once it is started
@@ -54,8 +55,8 @@ const (
 	masterChanged faultKind = "master changed"
 )
 
-// cluster is a Redis Cluster, of which replicas confirm what is published. One fault happens to it
-// at a time, and the next when all its nodes are there and have everything.
+// cluster is a Redis Cluster whose replicas confirm publishes. One fault happens to it at a time,
+// and the next when all its nodes are there and have everything.
 type cluster struct {
 	*rdbtest.Cluster
 	parts  rdb.Partitions
@@ -67,7 +68,7 @@ type cluster struct {
 	// late are the kinds of faults that could not begin at their time, for the next ones.
 	late []faultKind
 
-	// What the present fault happens to.
+	// The target of the present fault.
 	partition *rdb.Partition
 	node      *rdbtest.Node
 	move      *rdbtest.Move
@@ -77,7 +78,7 @@ func newCluster(c *chaos, seed uint64) *cluster {
 	p := &cluster{random: rand.New(rand.NewPCG(seed, 800))}
 	p.Cluster = rdbtest.NewCluster(c.t, clusterMasters, nodeTimeout, func(o *rdbtest.ClusterOptions) {
 		o.Replicas = clusterReplicas
-		// Clients take the host at which they have reached a node for that of all: so each daemon has
+		// Clients assume that all nodes are at the host at which they reached one, so each daemon has
 		// proxies to all nodes.
 		o.Arguments = []string{
 			"--appendonly", "yes", "--cluster-preferred-endpoint-type", "unknown-endpoint", "--cluster-allow-replica-migration", "no",
@@ -164,7 +165,7 @@ func (p *cluster) begin(c *chaos, f *fault) bool {
 		p.node.Kill(c.t)
 	case killedAhead:
 		p.eachReplica(func(replica *rdbtest.Node) { replica.Freeze(c.t) })
-		// What it sends from now on they would find when they go on.
+		// Its replicas would find everything that it sends from now on when they go on.
 		require.NoError(c.t, p.node.Raw.ClientKillByFilter(c.t.Context(), "TYPE", "replica").Err())
 	}
 	if topic != "" {
@@ -173,8 +174,8 @@ func (p *cluster) begin(c *chaos, f *fault) bool {
 	return true
 }
 
-// draw chooses the partition that the next fault happens to: one that is in use. If it is that of a
-// topic, it returns the topic.
+// draw chooses the partition for the next fault: one that is in use. If it is a topic's, draw
+// returns the topic.
 func (p *cluster) draw() (topic string) {
 	switch p.random.IntN(5) {
 	case 0:
@@ -302,8 +303,8 @@ func (p *cluster) whole(ctx context.Context) (masters map[int]*rdbtest.Node, err
 	return p.Whole(ctx)
 }
 
-// concerned names the parties of which a partition has another master than before: labels are in
-// all of them.
+// concerned names the parties that have a partition with another master than before: labels are in
+// all partitions.
 func (p *cluster) concerned(before, now map[int]*rdbtest.Node) (parties []string) {
 	isOther := func(partition *rdb.Partition) bool {
 		slot := rdb.SlotOf(partition.Namespace())
@@ -320,7 +321,7 @@ func (p *cluster) concerned(before, now map[int]*rdbtest.Node) (parties []string
 	return parties
 }
 
-// masterOf is the master of a slot, given that of each first slot.
+// masterOf is the master of a slot, given the master of each range's first slot.
 func masterOf(masters map[int]*rdbtest.Node, slot int) *rdbtest.Node {
 	first := -1
 	for f := range masters {
@@ -341,7 +342,7 @@ func (p *cluster) noteChanged(before, now map[int]*rdbtest.Node) {
 	}
 }
 
-// watch looks who the masters are.
+// watch records changes of the masters.
 func (p *cluster) watch() (stop func() faults) {
 	const interval = 50 * time.Millisecond
 	var changes faults

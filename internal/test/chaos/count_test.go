@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// expected is what somebody must get.
+// expected is the events that a subscriber or a replay must get.
 type expected struct {
 	// of is the subscriber, or the replay to one.
 	of, subscriber string
@@ -16,7 +16,7 @@ type expected struct {
 	order
 }
 
-// count is what one subscriber got.
+// count is the result of one subscriber.
 type count struct {
 	due, delivered, lost int
 	// again counts the events that were delivered again, by the cause.
@@ -24,25 +24,25 @@ type count struct {
 	// outOfOrder counts the events that came after a later one of their publisher, and of their order
 	// key if the subscriber has lanes.
 	outOfOrder int
-	// deliveries are the batches acknowledged; nearFaults those whose repetition a fault would have
-	// explained.
+	// deliveries are the batches acknowledged; nearFaults the ones among them so close to a fault that
+	// it would have explained a repetition.
 	deliveries, nearFaults int
-	// wrong is what no fault explains.
+	// wrong lists the findings that no fault explains.
 	wrong []string
 }
 
 // order is the order in which a subscriber must get the events of a publisher.
 type order struct {
 	strict bool // also if it has refused some
-	keyed  bool // only those of one order key
+	keyed  bool // only the events of one order key
 }
 
-// orderOf is that of a subscriber with options (JSON).
+// orderOf is the order of a subscriber with options (JSON).
 func orderOf(options string) order {
 	return order{strings.Contains(options, "strict_order"), strings.Contains(options, "lanes")}
 }
 
-// count compares what a subscriber got with what it must get.
+// count compares the events that a subscriber got with the ones that it must get.
 func (l *ledger) count(must expected, why faults) count {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,7 +35,7 @@ const (
 	tooLate faultKind = "too late" // a response
 )
 
-// fault is what goes wrong with one process or proxy for a while.
+// fault disturbs one process or proxy for a while.
 type fault struct {
 	stream      string
 	kind        faultKind
@@ -71,7 +71,7 @@ var (
 	proxyFaults = []faultKind{slow, sliced, reset, cut, requestsLost, responsesLost}
 )
 
-// streams are those that there are wherever the bus has its data.
+// streams are the streams of faults that exist wherever the bus has its data.
 var streams = []stream{
 	{"web", []faultKind{killed}, webs, span{1000, 4000}, span{0, 500}},
 	{"worker", []faultKind{killed}, workers, span{2000, 6000}, span{0, 500}},

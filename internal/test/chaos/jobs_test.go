@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// jobTypes are those of the jobs that are enqueued while all fails: one of each strategy.
+// jobTypes are the types of the jobs that are enqueued during the faults: one of each strategy.
 var jobTypes = []jobs.Type{
 	{Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 100, Concurrency: 5},
 	{Name: "pay", Strategy: jobs.AtMostOnce, Attempts: 1, Concurrency: 5},
@@ -32,7 +32,8 @@ const (
 	misbehaves = 20
 )
 
-// jobService is the service of all jobs. It misbehaves now and then, and notes what it is sent.
+// jobService is the service of all jobs. It misbehaves now and then, and records the jobs it is
+// sent.
 type jobService struct {
 	*requester
 	*temper
@@ -40,7 +41,7 @@ type jobService struct {
 	reporting sync.WaitGroup
 
 	mu sync.Mutex
-	// posts is when each job came, enqueued the types of those whose enqueueing was answered.
+	// posts is when each job came, enqueued the types of the jobs whose enqueueing was answered.
 	posts    map[jobs.ID][]time.Time
 	enqueued map[jobs.ID]jobs.TypeName
 }
@@ -70,8 +71,8 @@ func (t *temper) draw() int {
 	return t.random.IntN(100)
 }
 
-// startJobs makes the job types, and a service for their jobs. It returns what enqueues them until
-// stop is closed, a function for each type.
+// startJobs makes the job types, and a service for their jobs. It returns functions that enqueue
+// them until stop is closed, one for each type.
 func (c *chaos) startJobs(seed uint64, apis []string, stop, well <-chan struct{}) (enqueue []func(context.Context)) {
 	s := &jobService{
 		requester: c.newRequester(jobToken, "jobs", apis), temper: newTemper(seed, 400, well),
@@ -173,7 +174,8 @@ func (c *chaos) openJobs() (open int64) {
 	return open
 }
 
-// requireJobs requires that every job was done, those that may be tried once, at most once.
+// requireJobs requires that every job was done. A job that may be tried only once may be done at
+// most once.
 func (c *chaos) requireJobs(report io.Writer) {
 	c.service.reporting.Wait()
 	c.service.mu.Lock()

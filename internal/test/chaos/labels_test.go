@@ -68,7 +68,7 @@ type labelService struct {
 	*temper
 
 	mu sync.Mutex
-	// calls are those of each webhook, as they were answered, by path and token.
+	// calls are the calls of each webhook, as they were answered, by path and token.
 	calls map[webhook][]*attempt
 	// sent is how many labels were sent on their last round, and early how many of them while there
 	// were faults.
@@ -77,12 +77,12 @@ type labelService struct {
 	redefined int
 }
 
-// webhook is what a call is for: a visit, if it is of one.
+// webhook identifies a call, and its visit if it belongs to one.
 type webhook struct{ path, token string }
 
-// startLabels applies the definition, and starts a service for its webhooks. It returns what moves
-// the labels, a function for each client: spread over the load, and those that are left after stop
-// is closed at once.
+// startLabels applies the definition, and starts a service for its webhooks. It returns functions
+// that move the labels, one for each client: spread over the load, and the remaining ones at once
+// after stop is closed.
 func (c *chaos) startLabels(seed uint64, apis []string, stop, well <-chan struct{}) (move []func(context.Context)) {
 	s := &labelService{
 		requester: c.newRequester("labels--1", "labels", apis), temper: newTemper(seed, 600, well),

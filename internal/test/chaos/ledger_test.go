@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ledger is what really happened, as publishers and subscribers observed it.
+// ledger records the events that publishers and subscribers observed.
 type ledger struct {
 	mu           sync.Mutex
 	publications map[int]*publication  // by number
@@ -21,8 +21,8 @@ type ledger struct {
 // period is between two moments.
 type period struct{ since, until time.Time }
 
-// publication is one event on its way into the bus. Its publisher sends no other before it is
-// acknowledged, but those of the same request.
+// publication is one event on its way into the bus. Until it is acknowledged, its publisher sends
+// only events of the same request.
 type publication struct {
 	topic              string
 	sent, acknowledged time.Time
@@ -107,7 +107,7 @@ func (l *ledger) lanesChanged(of string, since, until time.Time) bool {
 	return slices.ContainsFunc(l.laneChanges[of], func(p period) bool { return p.since.Before(until) && p.until.After(since) })
 }
 
-// complain notes what must not happen.
+// complain records a violation.
 func (l *ledger) complain(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ type place interface {
 	link(c *chaos, daemon string) (url string)
 	// variables are settings of all daemons.
 	variables() []string
-	// streams are those of the faults of Redis, and of the links to it.
+	// streams are the streams of faults of Redis, and of the links to it.
 	streams() []stream
 	// begin begins a fault, unless that cannot be now.
 	begin(c *chaos, f *fault) (begun bool)
@@ -32,7 +32,7 @@ type place interface {
 // redisVictim is the victim of faults of Redis itself.
 const redisVictim = "redis"
 
-// oneRedis is one Redis that keeps what it has answered.
+// oneRedis is one Redis that keeps all data that it has acknowledged.
 type oneRedis struct{ server *rdbtest.Server }
 
 func (p *oneRedis) open(c *chaos) *store.Bus { return store.NewBus(storetest.Open(c.t, p.server)) }

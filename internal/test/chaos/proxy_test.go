@@ -30,8 +30,8 @@ func newProxy(name, listen, upstream string) *toxiproxy.Proxy {
 	return toxiproxy.NewProxy(server, name, listen, upstream)
 }
 
-// toxics disturb a proxy, by the kind of fault. Downstream is what comes back from the party that
-// was connected to.
+// toxics disturb a proxy, by the kind of fault. Downstream is the direction from the party that was
+// connected to.
 var toxics = map[faultKind][]string{
 	slow: {
 		`{"type": "latency", "stream": "upstream", "attributes": {"latency": 60, "jitter": 50}}`,
@@ -61,7 +61,8 @@ func (p *proxy) heal(t *testing.T) {
 
 // replace starts a proxy with these toxics in the place of one that was stopped, whose connections
 // are closed. Toxiproxy can change toxics of connections too, but waits until each has passed on
-// what it holds, which one that has just failed never does: then it waits for ever.
+// its buffered data. A connection that has just failed never does, so Toxiproxy would wait for
+// ever.
 func (p *proxy) replace(t *testing.T, toxics ...string) {
 	t.Helper()
 	p.Proxy = newProxy(p.Name, p.Listen, p.Upstream)

@@ -53,8 +53,8 @@ func (c *chaos) runningReplays() (running int64) {
 	return running
 }
 
-// replayed is what each replay must have brought: its range, as the history has it. It requires
-// that the history has each event of its topic once, and that all replays are through.
+// replayed returns the events that each replay must have delivered: its range of the history. It
+// requires that the history has each event of its topic once, and that all replays are through.
 func (c *chaos) replayed() (must []expected) {
 	numbers := c.history()
 	assert.ElementsMatch(c.t, c.ledger.acknowledgedIn(string(archived)), numbers, "the history")
@@ -63,7 +63,7 @@ func (c *chaos) replayed() (must []expected) {
 	assert.NotEmpty(c.t, all, "replays")
 	for _, r := range all {
 		if r.State == store.ReplayFailed && c.faults.failedOver("", r.CreatedAt.Add(-completeMargin()), time.Now()) {
-			continue // the history has lost what it was to bring, and what was not acknowledged
+			continue // the history has lost its range, and events that were not acknowledged
 		}
 		assert.Equal(c.t, store.ReplayDone, r.State, r.Error)
 		assert.Zero(c.t, r.Skipped, "nothing was dropped")

@@ -43,7 +43,7 @@ func (r *requester) insist(ctx context.Context, method, path, body string, allow
 			r.ledger.complain("%s %s was answered %d %s", method, path, status, text)
 			return false
 		}
-		// What is refused for want of a replica is stored all the same, and has its effect each time.
+		// A request refused for want of a replica is stored all the same, and has its effect each time.
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(publishBackoff/2<<min(try, 10), time.Second)):

@@ -38,9 +38,9 @@ func (c *chaos) report(long bool) {
 	c.requireEmptyRedis()
 }
 
-// requireDeliveries requires that nothing was lost, and that faults explain what came again or out
-// of order. How much that proves, the column "near faults" shows: the share of deliveries that came
-// so close to a fault that a repetition would have been explained.
+// requireDeliveries requires that nothing was lost, and that faults explain repetitions and wrong
+// order. The column "near faults" shows how much that proves: the share of deliveries so close to a
+// fault that a repetition would have been explained.
 func (c *chaos) requireDeliveries(table *tabwriter.Writer) {
 	fmt.Fprintln(table, "subscriber\tdue\tdelivered\tlost\tagain\tout of order\tunexplained\tnear faults\t")
 	due, causes := 0, map[string]int{}
@@ -120,7 +120,7 @@ func (c *chaos) requireCleanLogs() {
 	})
 }
 
-// eachLogged passes on what the daemons have logged, a line at a time.
+// eachLogged passes on the daemons' logs, a line at a time.
 func (c *chaos) eachLogged(pass func(daemon, line string)) {
 	for name, daemon := range c.daemons {
 		for _, run := range daemon.runs {

@@ -35,7 +35,7 @@ func (c *chaos) inject(planned []*fault) {
 		c.requeueJobsOfDeadWorkers()
 	}
 	time.Sleep(time.Until(start.Add(*chaosDuration)))
-	for _, daemon := range c.daemons { // whose links are whole now
+	for _, daemon := range c.daemons { // their links are whole now
 		daemon.present().AwaitStart(c.t)
 	}
 	c.noteStarts()
@@ -95,10 +95,10 @@ func (c *chaos) end(f *fault) {
 	f.ended = time.Now()
 }
 
-// requeueJobsOfDeadWorkers does what the workers do after 30 s, so that subscribers need not wait
-// for that most of the time. It must not take a living worker for dead, so it waits until all
-// threads of the running workers, with their spares, have been active since the last kill. All
-// others are dead.
+// requeueJobsOfDeadWorkers does the requeueing that the workers do after 30 s, so that subscribers
+// need not wait for that most of the time. It must not take a living worker for dead, so it waits
+// until all threads of the running workers, with their spares, have been active since the last
+// kill. All others are dead.
 func (c *chaos) requeueJobsOfDeadWorkers() {
 	if c.lastKill.IsZero() || !c.redisUp {
 		return
@@ -221,11 +221,11 @@ func (c *chaos) waitForRest() {
 	}
 }
 
-// underWay is how much the bus has not done yet, and what.
+// underWay is how much work the bus has left, and a description of it.
 func (c *chaos) underWay() (left int64, what []string) {
 	note := func(n int64, of string, args ...any) {
 		if n != 0 {
-			left += max(n, 1) // -1 is for what could not be found out
+			left += max(n, 1) // -1 is for a number that could not be found out
 			what = append(what, fmt.Sprintf("%d ", n)+fmt.Sprintf(of, args...))
 		}
 	}

@@ -52,9 +52,8 @@ func (all faults) stalled(from, until time.Time) bool {
 	return false
 }
 
-// lateResponses returns the responses that came too late for a worker, as the workers say: on a
-// busy host also some of those that the subscriber sent in time. They are as good as lost on their
-// way.
+// lateResponses returns the responses that came too late for a worker, as the workers log them: on
+// a busy host also some that the subscriber sent in time. They are as good as lost on their way.
 func (c *chaos) lateResponses() (responses faults) {
 	c.eachLogged(func(_, line string) {
 		var e logEntry

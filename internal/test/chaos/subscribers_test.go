@@ -113,7 +113,7 @@ func hijack(w http.ResponseWriter) net.Conn {
 	return connection
 }
 
-// chaoticSubscriber is an HTTPS endpoint that misbehaves now and then, and notes what it is sent.
+// chaoticSubscriber is an HTTPS endpoint that misbehaves now and then, and records its deliveries.
 type chaoticSubscriber struct {
 	bustest.Subscriber
 	number int
@@ -169,7 +169,7 @@ var (
 	replayInHeader = regexp.MustCompile(`replay="([^"]+)"`)
 )
 
-// inHeader is what a delivery's header says; empty if nothing.
+// inHeader is the matching part of a delivery's header; empty if there is none.
 func inHeader(what *regexp.Regexp, r *http.Request) string {
 	if found := what.FindStringSubmatch(r.Header.Get("Routemaster-Delivery")); found != nil {
 		return found[1]

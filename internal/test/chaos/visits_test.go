@@ -97,12 +97,12 @@ func (c *chaos) listed(st *engine.Bus, d *machines.Definitions) map[machines.Lab
 // visits compares the visits of labels to actions, as their histories tell them, with the calls of
 // the webhooks.
 type visits struct {
-	// calls are those that are of no visit so far.
+	// calls are the calls that belong to no visit so far.
 	calls map[webhook][]*attempt
 	why   faults
 
 	moves, count, called, failed, again, late int
-	// wrong is what no fault explains.
+	// wrong lists the findings that no fault explains.
 	wrong []string
 }
 

@@ -43,7 +43,7 @@ func TestOnABus(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []client.Token{{Name: "shop", Token: "shop--1"}, made}, tokens)
 
-		// The shop refuses what comes first, and then takes it.
+		// The shop refuses the first delivery, and then accepts it.
 		received := make(chan client.Event, 3000)
 		refused := false
 		callback := httptest.NewTLSServer(client.NewHandler("a-uuid", func(_ context.Context, events []client.Event) error {

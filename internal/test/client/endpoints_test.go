@@ -25,8 +25,8 @@ import (
 	"routemaster/client/workers"
 )
 
-// notCalled are the endpoints that Go programs do without: probes, the description itself, what the
-// console and rtm top ask, and other names of those they call.
+// notCalled are the endpoints that Go programs do without: probes, the description itself, requests
+// of the console and rtm top, and other names of endpoints that programs call.
 var notCalled = []string{
 	"GET /", "GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json", "GET /whoami", "POST /console_logins",
 	"GET /overview", "GET /overview/series", "GET /activity",
@@ -34,7 +34,8 @@ var notCalled = []string{
 	"POST /v1/jobs",
 }
 
-// TestEveryEndpointIsCalled calls everything, and compares what a bus gets with what it documents.
+// TestEveryEndpointIsCalled calls everything, and compares the requests with the bus's
+// documentation.
 func TestEveryEndpointIsCalled(t *testing.T) {
 	names := strings.NewReplacer("/shop--1", "/{token}", "/widgets", "/{topic}", "/some", "/{id}", "/ship", "/{name}",
 		"/welcome", "/{machine}", "/user", "/{label}", "/main", "/{queue}")
@@ -67,7 +68,7 @@ func TestEveryEndpointIsCalled(t *testing.T) {
 	}))
 }
 
-// documentedEndpoints are those of the bus's description.
+// documentedEndpoints are the endpoints of the bus's description.
 func documentedEndpoints(t *testing.T) (endpoints []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../web/openapi.json")

@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/signature"
 )
 
-// delivery is what the tests have signed.
+// delivery is the body that the tests sign.
 const delivery = `[{"topic":"widgets","type":"update","url":"https://x.example/1","t":1700000000000}]`
 
 // signed returns the header of a delivery that the bus signs with some secrets.
@@ -113,7 +113,7 @@ func TestAVerifierNeedsSecrets(t *testing.T) {
 		assert.NotContains(t, err.Error(), "topsecret")
 	}
 	assert.Panics(t, func() { client.WithVerifier(nil) })
-	v := verifier(t, "whsec_BwcHBwcHBwcH") // of which each byte is a 7
+	v := verifier(t, "whsec_BwcHBwcHBwcH") // each of its bytes is a 7
 	for _, shown := range []string{"7 7", "0x7, 0x7"} {
 		assert.NotContains(t, fmt.Sprintf("%v %v %+v %#v", v, *v, v, v), shown)
 	}

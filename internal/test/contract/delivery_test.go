@@ -131,8 +131,8 @@ func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
 	})
 }
 
-// TestAnEventWithoutTimeoutArrivesAtOnce allows 10 ms, and what a slow host takes for some
-// publishes: a worker that waits for its next look at the queue takes longer.
+// TestAnEventWithoutTimeoutArrivesAtOnce allows 10 ms, plus the time that a slow host takes for
+// some publishes: a worker that waits for its next look at the queue takes longer.
 func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "events for another partition gather for 20 ms")
 	b := bustest.Start(t, rdbtest.Real(t))

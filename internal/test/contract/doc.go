@@ -1,3 +1,3 @@
-// Package contract holds the end-to-end tests of what clients may rely on, wherever the bus is: all
-// run a second time on a Redis Cluster. It has no code of its own.
+// Package contract holds the end-to-end tests of the promises to clients, which hold wherever the
+// bus has its data: all tests run a second time on a Redis Cluster. It has no code of its own.
 package contract

@@ -19,7 +19,7 @@ import (
 const poisoned = 1_000_000
 
 // TestPoisonedBatchesCostOnlyThemselves has a subscriber answer 500 to batches that were published
-// first, and wants each good event, of which one comes every 500 ms, within 3 s.
+// first. One good event follows every 500 ms, and each must arrive within 3 s.
 func TestPoisonedBatchesCostOnlyThemselves(t *testing.T) {
 	t.Parallel()
 	for _, batches := range []int{12, 50} {
@@ -112,8 +112,8 @@ func TestAnEndpointThatRefusesEverythingIsTriedLessAndLess(t *testing.T) {
 	b.RequireNothingLeft()
 }
 
-// TestBatchesThatFailedInAnOutageFollowAtOnce answers 503 until 40 batches have failed, and then
-// wants all of them, and what came meanwhile, within 3 s of the first success.
+// TestBatchesThatFailedInAnOutageFollowAtOnce answers 503 until 40 batches have failed. All of
+// them, and the events that came meanwhile, must arrive within 3 s of the first success.
 func TestBatchesThatFailedInAnOutageFollowAtOnce(t *testing.T) {
 	t.Parallel()
 	const batches = 40

@@ -57,7 +57,7 @@ func TestALabelFromItsFirstStateToItsLast(t *testing.T) {
 		assert.Equal(t, "ann@x", calls[0].Body.Label)
 		assert.NotEmpty(t, calls[0].Header.Get("X-Idempotency-Token"))
 
-		// A worker that stops finishes what it has begun; another does what has come meanwhile.
+		// A worker that stops finishes its work; another does the work that has come meanwhile.
 		b.StopWorker()
 		label("POST", "ben?wait=0", `{"metadata":{}}`, http.StatusCreated)
 		assert.Equal(t, "signed_up", label("PATCH", "ben?wait=0", `{"metadata":{"confirmed":1}}`, http.StatusOK).State)

@@ -76,8 +76,8 @@ func TestReceiptsOfTheGoHandler(t *testing.T) {
 	}, bustest.WaitTimeout, time.Millisecond)
 }
 
-// TestReceiptsAddUp answers at random until nothing is left, and compares what was acknowledged and
-// rejected with what the bus says in each place.
+// TestReceiptsAddUp answers at random until nothing is left, and compares the numbers of
+// acknowledged and rejected events with the bus's numbers in each place.
 func TestReceiptsAddUp(t *testing.T) {
 	t.Parallel()
 	const events = 400
@@ -163,7 +163,7 @@ func TestABadEventFailsNotItsNeighbours(t *testing.T) {
 	}, bustest.WaitTimeout, time.Millisecond)
 	assert.Contains(t, b.Call(shop, "GET", "/subscriber/dead_letters", "", 200), `"reason":"refused","status":422`)
 
-	// What may be right the next time is tried as often as the option says, and then dies.
+	// An event that may succeed the next time is tried as often as the option says, and then dies.
 	s.Respond(func(numbers []int) int {
 		if slices.Contains(numbers, events+1) {
 			return http.StatusBadRequest

@@ -41,8 +41,8 @@ type received struct {
 	proto  int
 }
 
-// receiveFor subscribes a client, whose endpoint passes on what it receives and refuses, with 503,
-// as many deliveries as the client says in refuse.
+// receiveFor subscribes a client, whose endpoint passes on its deliveries and refuses one with 503
+// for each value that the client sends to refuse.
 func receiveFor(t *testing.T, b *bustest.Bus, token string, max int, http2 bool) (deliveries chan received, refuse chan bool) {
 	t.Helper()
 	deliveries, refuse = make(chan received, 100), make(chan bool, 100)

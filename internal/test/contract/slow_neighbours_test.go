@@ -55,8 +55,7 @@ func (s *slowService) wait(t *testing.T, served int64) {
 	require.Eventually(t, func() bool { return s.served.Load() >= served }, bustest.WaitTimeout, time.Millisecond)
 }
 
-// neighbour has a slow service. It begins with what is needed for it to be asked anything, and
-// sends the n-th thing for it to do.
+// neighbour has a slow service. Begin sets up its requests, and send causes the n-th one.
 type neighbour struct {
 	begin func(b *bustest.Bus, token, url string)
 	send  func(b *bustest.Bus, token string, n int)
@@ -120,7 +119,7 @@ type healthy struct {
 	b       *bustest.Bus
 	token   string
 	labels  atomic.Int64             // that were made
-	arrived map[string]chan struct{} // what its services were asked to do, by path
+	arrived map[string]chan struct{} // requests to its services, by path
 }
 
 func newHealthy(t *testing.T, b *bustest.Bus) (h *healthy, webhook string) {
@@ -176,8 +175,8 @@ func (h *healthy) latencies(t *testing.T, count int) (median, p99 map[string]tim
 	return median, p99
 }
 
-// TestSlowNeighboursLeaveThreads has services hold what they are asked to do, each kind alone and
-// all together, while others' events, jobs and labels go on.
+// TestSlowNeighboursLeaveThreads has services that hold their requests, each kind alone and all
+// together, while others' events, jobs and labels go on.
 func TestSlowNeighboursLeaveThreads(t *testing.T) {
 	rdbtest.OneRedisOnly(t, "it measures threads of a worker, which take as long wherever the bus is")
 	kinds := slices.Sorted(maps.Keys(neighbours))
