@@ -10,8 +10,8 @@ import (
 	"routemaster/tools/bench/stack"
 )
 
-// act measures how fast labels whose gates have been opened go on to their action, which calls a
-// webhook that answers at once.
+// act measures how fast labels with open gates go on to their action, which calls a webhook that
+// answers at once.
 func (b *machineBench) act(ctx context.Context) error {
 	m := b.machine(acts)
 	if err := create(ctx, m, b.size.doneJobs); err != nil {

@@ -15,7 +15,7 @@ import (
 	"routemaster/tools/bench/stack"
 )
 
-// options are what to measure, and how.
+// options say which scenarios to measure, and how.
 type options struct {
 	// scenarios are names of [scenarios]; all if empty.
 	scenarios []string
@@ -80,7 +80,7 @@ func runScenarios(ctx context.Context, o options) (*report.Report, error) {
 		fmt.Fprintf(o.progress, "%s …\n", scenario.name)
 		table, err := runScenario(ctx, o, scenario, found)
 		if ctx.Err() != nil {
-			return nil, ctx.Err() // and not what it did to connections
+			return nil, ctx.Err() // not the errors that it caused on connections
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", scenario.name, err)
@@ -155,7 +155,7 @@ func (o options) choose() (chosen []scenario, err error) {
 	return chosen, nil
 }
 
-// meets reports whether the bus to measure is what a scenario needs.
+// meets reports whether the bus to measure has the features that a scenario needs.
 func (o options) meets(needs need) bool {
 	switch needs {
 	case needsAPI:
@@ -169,7 +169,7 @@ func (o options) meets(needs need) bool {
 	}
 }
 
-// conditions says what the figures depend on.
+// conditions describes the host and the settings that the figures depend on.
 func (o options) conditions() string {
 	if o.isRemote() {
 		return "The bus at " + o.remote.url + " runs elsewhere: its hosts are not measured, and there are no baselines."
@@ -234,7 +234,7 @@ func runScenario(ctx context.Context, o options, scenario scenario, found *repor
 	return table, nil
 }
 
-// addProcesses adds what each process used since a time.
+// addProcesses adds the CPU time and memory that each process has used since a time.
 func (e *environment) addProcesses(before map[string]stack.Usage) {
 	after := e.stack.Usage()
 	if len(after) == 0 {

@@ -58,8 +58,8 @@ func (e *environment) suffix() string {
 	return fmt.Sprintf("-on-%d", e.masters)
 }
 
-// runAt is [environment.nextRun] with a topic whose home is as far from the first subscriber as is
-// asked for. A cluster of one master has none apart; a near one stands for it.
+// runAt is [environment.nextRun] with a topic whose home is at the given distance from the first
+// subscriber. A cluster of one master has no topic apart; a near one stands for it.
 func (e *environment) runAt(distance *stack.Distance) (r run) {
 	for r = e.nextRun(); distance != nil && e.masters > 0; r = e.nextRun() {
 		got := e.stack.Distance(r.topic, subscriberToken(0))

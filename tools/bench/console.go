@@ -21,12 +21,12 @@ import (
 // looking at it. No worker runs.
 type consoleBench struct {
 	*environment
-	// idle is what was spent while nothing was looked at, and idleFor for how long.
+	// idle is the cost while no console is open, and idleFor the time that it was measured for.
 	idle    stack.Cost
 	idleFor time.Duration
 }
 
-// longer is how many windows are measured at once what costs little.
+// longer is over how many windows a small cost is measured.
 const longer = 5
 
 // topics is how many topics the bus has. It has size.fanOut subscribers.
@@ -90,7 +90,7 @@ func (b *consoleBench) fill(ctx context.Context) error {
 	return err
 }
 
-// topicOf names a topic, whose name has no digits.
+// topicOf names a topic without digits.
 func topicOf(i int) string {
 	name := []byte("topic_aaa")
 	for at := len(name) - 1; i > 0; at-- {
@@ -160,7 +160,7 @@ func (b *consoleBench) pages(ctx context.Context, all []*viewer) error {
 }
 
 // samples measures the cost of a sample: by a web whose console has not been opened yet, and by one
-// with a viewer that asks for nothing more.
+// with a viewer that sends no further requests.
 func (b *consoleBench) samples(ctx context.Context, all []*viewer) error {
 	if err := b.stack.RestartWeb(ctx); err != nil {
 		return err

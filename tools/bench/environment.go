@@ -15,8 +15,8 @@ import (
 	"routemaster/tools/bench/stack"
 )
 
-// environment is what a scenario works with: a bus, a receiver of its deliveries, and where the
-// results go.
+// environment is the surroundings of a scenario: a bus, a receiver of its deliveries, and the
+// report for the results.
 type environment struct {
 	size   size
 	report *report.Report

@@ -10,7 +10,8 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// makeHistory makes up what workers would have noted in the last 6 h, which would be waited for.
+// makeHistory writes the history that workers would have recorded in the last 6 h, instead of
+// waiting for it.
 func (b *consoleBench) makeHistory(ctx context.Context) error {
 	redis, err := rdb.Open(rdb.Options{URL: "redis://" + b.stack.Redis, Connections: 1})
 	if err != nil {
@@ -31,7 +32,7 @@ func (b *consoleBench) makeHistory(ctx context.Context) error {
 	return err
 }
 
-// slot is what a bus was at a time whose subscribers get 10 to 20 events/s each.
+// slot is the state, at a time, of a bus whose subscribers get 10 to 20 events/s each.
 func (b *consoleBench) slot(at time.Time) overview.Slot {
 	seconds := at.Unix() % 1_000_000
 	s := overview.Slot{

@@ -1,8 +1,8 @@
 // Bench measures a bus from outside: through its HTTP API, with a receiver of its own.
 //
 // A figure alone says more about the host than about the bus. So most figures stand beside a
-// baseline that is measured in the same run: what the same publishers reach on a handler that does
-// nothing, what Redis takes of the same bytes by RPUSH, what the receiver takes of the same POSTs
+// baseline that is measured in the same run: the rate of the same publishers with a handler that
+// does nothing, of an RPUSH of the same bytes into Redis, of the same POSTs sent to the receiver
 // without a bus in between. The ratios can be compared across hosts.
 //
 // The processes are the same as of a real bus, on loopback (package stack):
@@ -10,12 +10,12 @@
 //	publishers (this process) --> web --> redis-server <-- worker --> receiver
 //	                        \--> no-op server
 //
-// Beside a cluster there are two of these, of which one has a worker at a time.
+// On a cluster there are two of these, and one of them has a worker at a time.
 //
 // Publishers are raw connections that send the same bytes again and again, with a new number in
-// each event's URL, so that the load costs little beside what it measures (package load). By that
-// number the receiver follows every event of every publisher to every subscriber: how many events
-// are lost, duplicated or out of order is part of each result.
+// each event's URL, so that the load costs little beside the bus (package load). By that number the
+// receiver follows every event of every publisher to every subscriber: how many events are lost,
+// duplicated or out of order is part of each result.
 //
 // In a closed loop every publisher sends its next request when the last one is answered. In an open
 // loop requests are due at fixed times, and latency counts from when a request was due, not from
@@ -148,7 +148,7 @@ func parse(args []string, o *options, asJSON *bool, stderr io.Writer) error {
 	return nil
 }
 
-// numbers reads a list of integers, with commas between, in addition to what there is.
+// numbers reads a list of integers, separated by commas, and appends them to list.
 func numbers(list *[]int) func(string) error {
 	return func(s string) error {
 		for text := range strings.SplitSeq(s, ",") {

@@ -14,7 +14,7 @@ type scenario struct {
 	run         func(e *environment, ctx context.Context) error
 }
 
-// need is what a scenario needs of a bus, as messages say it.
+// need is a requirement of a scenario on the bus, as messages say it.
 type need string
 
 const (
@@ -77,8 +77,8 @@ type size struct {
 	rates   []float64
 	// refused are batches that a subscriber refuses, pairs the measurements without and beside these.
 	refused, pairs int
-	// few are publishers and spread the subscribers of a topic, beside a cluster. relayRates are
-	// events/s, each of which lasts for relayEvents at least.
+	// few are publishers and spread the subscribers of a topic, on a cluster. relayRates are events/s,
+	// each measured for relayEvents at least.
 	few, spread []int
 	relayRates  []float64
 	relayEvents float64
@@ -104,7 +104,7 @@ func (s size) baselineWindow() load.Window {
 	return load.Window{WarmUp: s.WarmUp / 2, Measured: s.Measured / 2}
 }
 
-// fanOutThreads are those that the goal for the memory of a worker is set for.
+// fanOutThreads is the number of threads for which the goal for a worker's memory is set.
 const fanOutThreads = 300
 
 // fullSize is a whole benchmark.

@@ -98,7 +98,7 @@ func (e *environment) publishQueue(ctx context.Context, t *test, m *measurement)
 	return err
 }
 
-// publishWindow publishes for a window, and measures what happens in it.
+// publishWindow publishes for a window, and measures during it.
 func (e *environment) publishWindow(ctx context.Context, t *test, m *measurement) (err error) {
 	var before load.Tally
 	finishProfile := func() error { return nil }

@@ -90,7 +90,7 @@ func (v *viewer) send(r *http.Request) error {
 	return nil
 }
 
-// viewing is the load of viewers, each of whom looks at a page again and again.
+// viewing is the load of viewers. Each of them looks at a page again and again.
 func (b *consoleBench) viewing(ctx context.Context, all []*viewer, window load.Window) load.Load {
 	l := load.Load{Window: window, Rate: float64(len(all)) / b.size.refresh.Seconds()}
 	for _, v := range all {

@@ -36,7 +36,7 @@ func (b *machineBench) wait(ctx context.Context) error {
 	return b.walk(ctx)
 }
 
-// walk has a trigger be due for all labels, of which it opens the gates of some.
+// walk makes a trigger due for all labels, and opens the gates of some.
 func (b *machineBench) walk(ctx context.Context) error {
 	m := b.machine(walks)
 	for n := range int64(opened) {
@@ -44,7 +44,7 @@ func (b *machineBench) walk(ctx context.Context) error {
 			return err
 		}
 	}
-	// The walk of the old interval has its time already. That of a new one is begun by a worker.
+	// The walk of the old interval has its time already. A worker begins the new interval's walk.
 	if err := b.define(ctx, "2d"); err != nil {
 		return err
 	}

@@ -26,13 +26,13 @@ func (c Control) ClearLatency(ctx context.Context) (Tally, error) {
 	return c.call(ctx, http.MethodPost, "/clear")
 }
 
-// Relent has the receiver take from now on what it refused until now.
+// Relent makes the receiver accept from now on the events that it refused until now.
 func (c Control) Relent(ctx context.Context) error {
 	_, err := c.call(ctx, http.MethodPost, "/relent")
 	return err
 }
 
-// Tally returns what the receiver has received since its run began.
+// Tally returns the receiver's counts since its run began.
 func (c Control) Tally(ctx context.Context) (Tally, error) {
 	return c.call(ctx, http.MethodGet, "/tally")
 }

@@ -26,9 +26,9 @@ type Load struct {
 	Around func(measure func() error) error
 }
 
-// Result is what a load measured.
+// Result is the measurement of a load.
 type Result struct {
-	// Requests are those that were answered in the measured part, which took Took.
+	// Requests counts the requests answered in the measured part, which took Took.
 	Requests int64
 	Took     time.Duration
 	// Latency is the time from when a request was due until it was answered.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Target is where and what publishers publish.
+// Target is the place to publish to, and the events.
 type Target struct {
 	// URL leads to a bus, or to a server that answers like one.
 	URL string
@@ -93,7 +93,8 @@ func (all Publishers) Sent() (events int64) {
 	return events
 }
 
-// Fill publishes so many events, a multiple of what a request has, as fast as they are accepted.
+// Fill publishes a number of events, a multiple of a request's events, as fast as they are
+// accepted.
 func (all Publishers) Fill(ctx context.Context, events int64) (progress Samples, err error) {
 	var begun, accepted atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)

@@ -31,8 +31,8 @@ func ServeReceiver(ctx context.Context, address, control string) error {
 		&http.Server{Addr: control, Handler: controls(f)})
 }
 
-// ServeNoop serves on an address, until the context is done, what reads a request and answers like
-// a bus.
+// ServeNoop serves on an address, until the context is done, a handler that reads a request and
+// responds like a bus.
 func ServeNoop(ctx context.Context, address string) error {
 	return serve(ctx, &http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -96,7 +96,7 @@ func receive(f *follower) http.Handler {
 	})
 }
 
-// controls serves what [Control] asks. Every response is the tally.
+// controls serves the requests of [Control]. Every response is the tally.
 func controls(f *follower) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, do func(r *http.Request)) {

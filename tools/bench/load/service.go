@@ -15,8 +15,8 @@ import (
 // doneJSON is a job done, as a service answers it.
 const doneJSON = `{"status":"succeeded"}`
 
-// LaterSuffix ends the names of the types whose jobs a service of [ServeService] accepts at first,
-// and then reports on. It answers the others that they are done.
+// LaterSuffix ends the names of types whose jobs a service of [ServeService] first accepts, and
+// then reports on. It responds to other jobs that they are done.
 const LaterSuffix = ".later"
 
 // JobsPath begins the paths at which services get jobs, and at which the bus has them.

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Tally is what a receiver has received since its run began.
+// Tally counts the events that a receiver has received since its run began.
 type Tally struct {
 	// Deliveries counts requests that were acknowledged, Refusals the others.
 	Deliveries, Refusals int64
-	// Distinct counts the events that came at least once, for each subscriber; Duplicates those
-	// that came again.
+	// Distinct counts the events that came at least once, for each subscriber; Duplicates the
+	// repetitions.
 	Distinct, Duplicates int64
 	// OutOfOrder counts the events that came after a later one of their publisher.
 	OutOfOrder int64
@@ -27,7 +27,7 @@ type Tally struct {
 type follower struct {
 	mu      sync.Mutex
 	prefix  string // of the paths of the run's subscribers
-	relents bool   // takes from now on what it refused
+	relents bool   // accepts from now on the events that it refused
 	tally   Tally
 	streams map[string]*stream // by path and publisher
 	latency Latencies
@@ -88,8 +88,8 @@ func (f *follower) relent() {
 	f.relents = true
 }
 
-// refuse reports whether a delivery of events to be refused is, and counts it. Those of other runs
-// are not.
+// refuse reports whether a delivery of events to be refused is refused, and counts it. It does not
+// refuse deliveries of other runs.
 func (f *follower) refuse(path string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// What follows here and in the files of the peers is what a user would write around a broker or a
-// library of jobs to have what the bus does: events published by HTTP POST, and delivered by HTTPS
-// POST to a callback. It is as small as it can be: publishers are not authenticated, events not
-// checked, there is one topic and one subscriber, and what fails is tried again.
+// This file and the files of the peers have the code that a user would write around a broker or a
+// job library to get the bus's function: events published by HTTP POST, and delivered by HTTPS POST
+// to a callback. It is as small as it can be: publishers are not authenticated, events not checked,
+// there is one topic and one subscriber, and failed deliveries are tried again.
 
 // topic is the one that events are published to.
 const topic = "bench"

@@ -66,7 +66,7 @@ func jetStreamHandler(address, broker, storage string) error {
 	})
 }
 
-// jetStreamPusher delivers what a stream has. One at a time, events stay in order.
+// jetStreamPusher delivers the messages of a stream. One at a time, events stay in order.
 func jetStreamPusher(broker, callback string, inFlight int) error {
 	ctx := context.Background()
 	js, err := connect(broker)

@@ -1,6 +1,6 @@
-// Peers measures the bus beside what people would build instead: nsqd, NATS with JetStream, and
-// asynq, each with a small adapter that makes a bus of it. All are started on loopback, by turns,
-// with the publishers, the receiver and the TLS of the benchmark:
+// Peers measures the bus beside its alternatives: nsqd, NATS with JetStream, and asynq, each with a
+// small adapter that makes a bus of it. All are started on loopback, by turns, with the publishers,
+// the receiver and the TLS of the benchmark:
 //
 //	publishers (this process) --> web --> redis-server <-- worker --> receiver
 //	publishers (this process) --> handler --> broker <-- pusher --> receiver
@@ -74,7 +74,7 @@ func runProgram(ctx context.Context, program string, args ...string) error {
 }
 
 // measureAll measures everything in turns, the systems one right after the other. Each turn begins
-// with another one, so that what others do meanwhile is not always beside the same.
+// with another system, so that other work of the host does not always affect the same one.
 func measureAll(ctx context.Context, o options) (results, error) {
 	found := results{}
 	for turn := range o.turns {

@@ -14,7 +14,7 @@ import (
 // publishers is how many publish at once.
 const publishers = 16
 
-// figures are what a measure found in one turn.
+// figures are the results of a measure in one turn.
 type figures struct {
 	// rate is per second, and cpu the time in µs that one takes of all programs but the publishers and
 	// the receiver.

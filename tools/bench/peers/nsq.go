@@ -58,7 +58,7 @@ func post(ctx context.Context, url string) error {
 	return nil
 }
 
-// nsqPusher delivers what a channel has. nsqd promises no order.
+// nsqPusher delivers the messages of a channel. nsqd promises no order.
 func nsqPusher(tcp, callback string, inFlight int) error {
 	config := client.NewConfig()
 	config.MaxInFlight = inFlight

@@ -16,8 +16,8 @@ import (
 type system struct {
 	// name is that in tables, and settings is where its events are meanwhile.
 	name, settings string
-	// open starts what takes events. A subscriber of ours gets up to batch of them in a delivery;
-	// others always get one.
+	// open starts the part that takes events. A subscriber of ours gets up to batch of them in a
+	// delivery; others always get one.
 	open func(ctx context.Context, batch int) (*site, error)
 }
 
@@ -46,7 +46,7 @@ type site struct {
 	directory string
 	// target is where publishers publish.
 	target load.Target
-	// deliver starts what delivers, so many events at a time.
+	// deliver starts the part that delivers, inFlight events at a time.
 	deliver func(ctx context.Context, inFlight int) error
 }
 

@@ -1,4 +1,4 @@
-// Package report is what a benchmark found: tables of rows, and figures beside their goals.
+// Package report holds the results of a benchmark: tables of rows, and figures beside their goals.
 package report
 
 import (
@@ -54,11 +54,11 @@ const (
 	ClusterBusyP99 = "cluster: latency p99 to another partition, 3,000/s, ms"
 )
 
-// Report is what a benchmark found.
+// Report is the results of a benchmark.
 type Report struct {
 	Host   Host
 	Tables []*Table
-	// Figures are those that goals are set for, by name; see [Goals].
+	// Figures are the figures that have goals, by name; see [Goals].
 	Figures map[string]float64
 	Summary []Verdict
 }
@@ -73,7 +73,7 @@ func (r *Report) IsComplete() bool {
 	return r.Figures[Lost] == 0 && r.Figures[Unreadable] == 0 && r.Figures[LeftOver] == 0
 }
 
-// Goal is what a figure should be.
+// Goal is the wanted value of a figure.
 type Goal struct {
 	Figure, About string
 	Want          float64
@@ -123,7 +123,7 @@ var Goals = []Goal{
 	{LeftOver, "keys left over after draining, over all", 0, false},
 }
 
-// Verdict is a goal beside what was measured.
+// Verdict is a goal beside the measured figure.
 type Verdict struct {
 	Goal
 	// Measured is nil if the figure was not measured.

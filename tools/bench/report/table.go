@@ -8,11 +8,11 @@ import (
 	"text/tabwriter"
 )
 
-// Table is what one scenario found.
+// Table is the results of one scenario.
 type Table struct {
 	Scenario, About string
 	Rows            []Row
-	// Processes is what each process used in the whole scenario.
+	// Processes is the CPU time and memory that each process used in the whole scenario.
 	Processes []Row
 	Notes     []string
 }

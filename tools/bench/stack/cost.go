@@ -8,7 +8,7 @@ import (
 	"routemaster/tools/bench/report"
 )
 
-// snapshot is what the processes have used so far, and what Redis holds and has done.
+// snapshot is the usage of the processes so far, and the state of Redis.
 type snapshot struct {
 	usage map[string]Usage
 	redis RedisStats
@@ -24,13 +24,13 @@ func (s *Stack) snapshot(ctx context.Context) (now snapshot, err error) {
 	return now, err
 }
 
-// Cost is what was spent on a number of events.
+// Cost is the cost of a number of events.
 type Cost struct {
 	Events int64
 	// CPU is the CPU time of each process. Redis itself counts its own, in µs; the others are missing
 	// where the system does not tell.
 	CPU map[string]time.Duration
-	// Redis is what Redis has done, and the memory that it took in addition.
+	// Redis is the work that Redis has done, and the memory that it took in addition.
 	Redis RedisStats
 }
 

@@ -84,8 +84,8 @@ func fetchProfile(ctx context.Context, address, profile, file string) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// Heap returns what a daemon's garbage collector finds in use, in bytes. It runs twice, since
-// buffers in pools outlive it once.
+// Heap returns the size of a daemon's live heap, in bytes. It collects garbage twice, since buffers
+// in pools survive once.
 func (s *Stack) Heap(ctx context.Context, name string) (bytes int64, err error) {
 	var text []byte
 	for range 2 {

@@ -14,8 +14,8 @@ import (
 // programArgument is the first argument of a benchmark that is to run one of its own programs.
 const programArgument = "program"
 
-// IsProgram reports whether arguments have a benchmark run one of its own programs, and which with
-// what arguments.
+// IsProgram reports whether arguments make a benchmark run one of its own programs, and returns the
+// program and its arguments.
 func IsProgram(args []string) (program string, its []string, ok bool) {
 	if len(args) < 2 || args[0] != programArgument {
 		return "", nil, false
@@ -23,8 +23,8 @@ func IsProgram(args []string) (program string, its []string, ok bool) {
 	return args[1], args[2:], true
 }
 
-// RunProgram runs [Receiver] or [Service] with the addresses of what it serves and of its control,
-// the latter with the bus and a token too, or [Noop] with its address, until the context is done.
+// RunProgram runs [Receiver] or [Service] with their own address and their control's, the latter
+// with the bus and a token too, or [Noop] with its address, until the context is done.
 func RunProgram(ctx context.Context, program string, args ...string) error {
 	switch {
 	case program == Receiver && len(args) == 2:

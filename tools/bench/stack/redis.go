@@ -8,9 +8,9 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// RedisStats is what Redis holds and has done.
+// RedisStats is the memory and the work of a Redis.
 type RedisStats struct {
-	// Memory is what it holds, in bytes.
+	// Memory is the used memory, in bytes.
 	Memory int64
 	// Scripts counts the scripts that have run, which took ScriptTime in all.
 	Scripts    int64
@@ -21,7 +21,7 @@ type RedisStats struct {
 	CPU time.Duration
 }
 
-// minus is what was done since an earlier time.
+// minus is the change since an earlier time.
 func (r RedisStats) minus(before RedisStats) RedisStats {
 	return RedisStats{
 		Memory:     r.Memory - before.Memory,

@@ -27,9 +27,9 @@ func (s *Stack) WatchScripts(ctx context.Context) error {
 	return s.nodes[0].SlowLogReset(ctx).Err()
 }
 
-// LongestScript returns how long the longest script took since [Stack.WatchScripts] among those
-// whose arguments, after the namespace, begin with these, and how many of them took a ms or more; 0
-// if none did.
+// LongestScript returns how long the longest script took since [Stack.WatchScripts], and how many
+// took a ms or more. It considers scripts whose arguments, after the namespace, begin with args. It
+// returns 0 if none took that long.
 func (s *Stack) LongestScript(ctx context.Context, args ...string) (longest time.Duration, slow int, err error) {
 	return s.longest(ctx, func(command []string) bool { return isScript(command, args) })
 }

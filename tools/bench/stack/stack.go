@@ -265,8 +265,7 @@ func (s *Stack) Stop(name string) error {
 	return p.Stop()
 }
 
-// Close stops everything, senders before receivers. What [Stack.Launch] has started is stopped
-// last.
+// Close stops everything, senders before receivers, and programs that [Stack.Launch] started last.
 func (s *Stack) Close() (err error) {
 	usual := []string{Worker, Web, Noop, Receiver, Service, Redis}
 	for _, name := range slices.AppendSeq(usual, maps.Keys(s.running)) {
@@ -301,8 +300,8 @@ const Load = "load"
 // nodePrefix begins the names of the nodes of a cluster, which are counted as [Redis] together.
 const nodePrefix = Redis + "-"
 
-// Usage returns what each program has used since the stack was made, and this process since it
-// began. It is empty where that is not known. The peak memory of a cluster is the largest
+// Usage returns the usage of each program since the stack was made, and of this process since it
+// began. It is empty on systems that do not report it. The peak memory of a cluster is the largest
 // node's.
 func (s *Stack) Usage() map[string]Usage {
 	all := maps.Clone(s.past)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Usage is what a process has used so far.
+// Usage is the CPU time and memory that a process has used so far.
 type Usage struct {
 	CPU time.Duration
 	// PeakMemory is its peak memory in bytes.
