@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Subscription is which topics a subscriber wants, and how they are delivered.
+// Subscription names the topics that a subscriber wants, and sets how they are delivered.
 type Subscription struct {
 	// Topics are all the topics subscribed to from now on. Topics that are not listed are
 	// unsubscribed.
@@ -94,7 +94,7 @@ type SubscriptionStatus struct {
 	Subscriber string
 	// Name is the client's name. Older versions of the bus leave it empty.
 	Name string
-	// UUID is empty for all but root and the subscriber itself.
+	// UUID is empty unless root or the subscriber itself asks.
 	UUID     string
 	Callback string
 	// Max is the limit of events of a batch; Timeout is how long a batch may wait for more.
@@ -161,7 +161,7 @@ type Page struct {
 	// After is the name that the part follows, of a topic or of a subscriber's client. Empty means
 	// the beginning.
 	After string
-	// Limit is the limit of entries, 10,000 at most; 0 means all that follow.
+	// Limit is the limit of entries, 10,000 at most; 0 means all the rest.
 	Limit int
 }
 

@@ -15,7 +15,8 @@ type Request struct {
 	// Text, unless nil, is sent instead of a Body, as it is; Kind is its media type.
 	Text []byte
 	Kind string
-	// IdempotencyKey, unless empty, has the bus do the same again only once.
+	// IdempotencyKey, unless empty, makes the bus act only once on repeated requests with the same
+	// key.
 	IdempotencyKey string
 	// NoRetry is set if a second request could have a second effect.
 	NoRetry bool

@@ -20,7 +20,7 @@ import (
 type TailItem struct {
 	// Event was published to the topic.
 	Event *Event
-	// LeftOut is how many events were published that the tail does not show.
+	// LeftOut is how many published events the tail does not show.
 	LeftOut int64
 	// Live says that the stream has begun: events are shown from now on.
 	Live bool
@@ -35,20 +35,20 @@ const tailSilence = 45 * time.Second
 // ErrTailEnded is the error of a tail whose stream the bus ended in order.
 var ErrTailEnded = errors.New("the bus has ended the stream")
 
-// tailSettled is how long a stream must have lasted for the next one to begin without a pause that
-// grows.
+// tailSettled is how long a stream must have lasted for the next one to begin without a growing
+// pause.
 const tailSettled = 15 * time.Second
 
 var errSilent = fmt.Errorf("the bus has sent nothing for %v", tailSilence)
 
 // Tail yields the events of a topic while they are published. It needs no subscription: nothing is
-// queued or acknowledged, and the bus leaves events out where they come fast (100 a second, and 20
-// of one request, are shown). To get every event, subscribe, or read the topic's history.
+// queued or acknowledged, and the bus leaves events out if they come fast (100 a second, and 20 of
+// one request, are shown). To get every event, subscribe, or read the topic's history.
 //
 // If the stream cannot be begun, Tail tries as often as for any other request. Once it has begun,
-// Tail begins it again whenever it is lost, until the context is done. An error is the last that it
-// yields: the bus refuses the stream, for example because the topic (404) or the token (401) is
-// unknown.
+// Tail begins it again whenever it is lost, until the context is done. An error is the last value
+// that it yields: the bus refuses the stream, for example because the topic (404) or the token
+// (401) is unknown.
 func (c *Client) Tail(ctx context.Context, topic string) iter.Seq2[TailItem, error] {
 	return func(yield func(TailItem, error) bool) {
 		t := tail{client: *c, topic: topic, yield: yield}
@@ -144,7 +144,7 @@ func (h *heard) Read(into []byte) (int, error) {
 	return h.Reader.Read(into)
 }
 
-// read reports what comes, as server-sent events (HTML, section 9.2), until the stream ends.
+// read reports the items of a stream of server-sent events (HTML, section 9.2), until it ends.
 func (t *tail) read(stream io.Reader) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxResponse)

@@ -16,7 +16,7 @@ import (
 // MaxSignatureAge is how far the time of a signed delivery may be from a receiver's clock.
 const MaxSignatureAge = 5 * time.Minute
 
-// Why a [Verifier] refuses a delivery.
+// The reasons for which a [Verifier] refuses a delivery.
 var (
 	// ErrUnsigned means that a delivery lacks a header of the standard, or has it twice.
 	ErrUnsigned = errors.New("the delivery is not signed: it must have webhook-id, webhook-timestamp and webhook-signature once each")

@@ -120,7 +120,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return append(append(text[:len(text)-1], ','), event[1:]...), nil
 }
 
-// Start says where to begin to read. The zero value is the oldest event that is kept.
+// Start says where to begin to read. The zero value is the oldest kept event.
 type Start struct {
 	// Position is the position of the first event wanted. If the bus no longer keeps it, reading
 	// starts with the oldest kept event.
@@ -141,8 +141,8 @@ type Page struct {
 // MaxPage is how many events one request gets at most.
 const MaxPage = 1000
 
-// Read returns events from a place on, at most as many as the limit says, which is 1 to [MaxPage].
-// There may be fewer where they are large. It returns none when there is none yet.
+// Read returns events from a place on, up to limit, which is 1 to [MaxPage]. It returns fewer if
+// they are large, and none if there is none yet.
 func (h *History) Read(ctx context.Context, from Start, limit int) (p Page, err error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	switch {
@@ -157,7 +157,8 @@ func (h *History) Read(ctx context.Context, from Start, limit int) (p Page, err 
 	return p, err
 }
 
-// Events yields the events from a place on, up to the newest. An error is the last that it yields.
+// Events yields the events from a place on, up to the newest. An error is the last value that it
+// yields.
 func (h *History) Events(ctx context.Context, from Start) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {

@@ -1,4 +1,4 @@
-// Package jobs is for programs that have work done by others, and for the services that do it.
+// Package jobs enqueues work for services to do, and lets services fetch and report on it.
 //
 //	queue := jobs.New(bus) // a *client.Client
 //	job, err := queue.Enqueue(ctx, "invoice-shipments", jobs.NewJob{Data: shipment})
@@ -43,7 +43,7 @@ type Job struct {
 	// CreatedAt is when the job was enqueued, or when it ended.
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
-	// Deadline is when its service, which has it, has to report; else zero.
+	// Deadline is when the service that has the job must report; zero if none has it.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Reason says why the last attempt failed or was put off: the error that the service reported, or
 	// the bus's own reason.
@@ -60,8 +60,8 @@ type Job struct {
 
 // NewJob is a job to enqueue.
 type NewJob struct {
-	// ID is job_ and a UUID, such as of [NewID]. A job is enqueued once, however often that is tried.
-	// If it is empty one is made.
+	// ID is job_ and a UUID, for example from [NewID]. Enqueueing the same ID again adds no second
+	// job. If it is empty, one is made.
 	ID string `json:"id"`
 	// Data is sent as JSON, of at most 102,400 bytes.
 	Data any `json:"data"`
@@ -78,7 +78,7 @@ func NewID() string {
 	return fmt.Sprintf("job_%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Enqueue adds a job of a type. If there is a job of its id that has not ended, that is returned.
+// Enqueue adds a job of a type. If a job with its id has not ended, Enqueue returns that one.
 func (j *Jobs) Enqueue(ctx context.Context, name string, job NewJob) (queued Job, err error) {
 	if job.ID == "" {
 		job.ID = NewID()
@@ -137,8 +137,8 @@ func (j *Jobs) Attempts(ctx context.Context, name, id string) (attempts []Attemp
 }
 
 // Cancel ends a job of a type: 409 if it has ended otherwise. It reports whether the job was in
-// progress: then its service has it, and may do the work all the same. If a response was lost that
-// is not known, and false.
+// progress: then its service has it, and may do the work all the same. After a lost response that
+// is unknown, and Cancel returns false.
 func (j *Jobs) Cancel(ctx context.Context, name, id string) (inProgress bool, err error) {
 	got, err := j.client.Call(ctx, client.Request{Operation: "cancel job " + id, Method: http.MethodDelete, Path: jobPath(name, id)}, nil)
 	return err == nil && got.Status == http.StatusAccepted, err
@@ -164,7 +164,7 @@ func (j *Jobs) replay(ctx context.Context, id, path string) (replayed Job, err e
 
 // Report is a service's report on an attempt.
 type Report struct {
-	// Attempt is the one that the job was given with.
+	// Attempt is the attempt number that came with the job.
 	Attempt   int
 	Succeeded bool
 	// Final means that a job that failed is not tried again.
@@ -206,8 +206,8 @@ func (j *Jobs) Extend(ctx context.Context, name, id string, attempt int, timeout
 	return extended.Deadline, err
 }
 
-// Fetched is a job that a service has taken. It has to report on the attempt by the deadline, which
-// the bus's clock shows.
+// Fetched is a job that a service has taken. It has to report on the attempt by the deadline, by
+// the bus's clock.
 type Fetched struct {
 	ID       string          `json:"id"`
 	Data     json.RawMessage `json:"data"`

@@ -25,23 +25,26 @@ type Page struct {
 // MaxPage is how many jobs a [Page] has at most.
 const MaxPage = 100
 
-// Open yields the jobs that have not ended, newest first. An error is the last that it yields.
+// Open yields the jobs that have not ended, newest first. An error is the last value that it
+// yields.
 func (j *Jobs) Open(ctx context.Context, f Filter) iter.Seq2[Job, error] {
 	return jobsOf(j.OpenPages(ctx, f, "", math.MaxInt))
 }
 
-// Archived yields the jobs that have ended, newest first. An error is the last that it yields.
+// Archived yields the jobs that have ended, newest first. An error is the last value that it
+// yields.
 func (j *Jobs) Archived(ctx context.Context, f Filter) iter.Seq2[Job, error] {
 	return jobsOf(j.ArchivedPages(ctx, f, "", math.MaxInt))
 }
 
-// OpenPages yields the jobs that have not ended page by page, and of them up to limit, from where
-// another page's Next says; the newest if before is empty. An error is the last that it yields.
+// OpenPages yields the jobs that have not ended page by page, up to limit jobs. It begins at
+// before, another page's Next; at the newest if before is empty. An error is the last value that it
+// yields.
 func (j *Jobs) OpenPages(ctx context.Context, f Filter, before string, limit int) iter.Seq2[Page, error] {
 	return j.pages(ctx, "list jobs", "/v1/jobs", f, before, limit)
 }
 
-// ArchivedPages is as [Jobs.OpenPages], of the jobs that have ended.
+// ArchivedPages is [Jobs.OpenPages] for jobs that have ended.
 func (j *Jobs) ArchivedPages(ctx context.Context, f Filter, before string, limit int) iter.Seq2[Page, error] {
 	return j.pages(ctx, "list archived jobs", "/v1/archived-jobs", f, before, limit)
 }

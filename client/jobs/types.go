@@ -28,8 +28,8 @@ type Type struct {
 	// progress at most, over all workers. Both are 1 to 32,767.
 	Attempts    int `json:"attempts"`
 	Concurrency int `json:"concurrency"`
-	// URL is where jobs are POSTed; nil has services fetch them, and an empty one has them go where
-	// the bus's operator says.
+	// URL is where jobs are POSTed. If it is nil, services fetch the jobs; if it is empty, they go to
+	// the URL that the bus's operator has set.
 	URL *string `json:"url"`
 	// Timeout is from when a service has taken a job until it has to report, 0 for 5 minutes.
 	Timeout subscriber.Milliseconds `json:"timeout,omitzero"`
@@ -70,7 +70,7 @@ type TypeInfo struct {
 	Causes []string `json:"causes"`
 }
 
-// Counts are how many jobs of a type there are that have not ended.
+// Counts are the numbers of a type's jobs that have not ended.
 type Counts struct {
 	// Queued counts all jobs that wait, Waiting the ones among them that are due and held back by the
 	// limit or a pause.

@@ -31,7 +31,7 @@ func exactly(text []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// Status is a label, with why it is where it is.
+// Status is a label, with the reason why it is in its state.
 type Status struct {
 	Label
 	EnteredAt subscriber.Time `json:"entered_at"`
@@ -119,7 +119,7 @@ func (m *Machine) Create(ctx context.Context, label string, data map[string]any)
 }
 
 // Merge merges data into the metadata of a label, which may move it: objects merge, nil removes a
-// key, anything else replaces it. The same may be merged again.
+// key, any other value replaces the old one. The same data may be merged again.
 func (m *Machine) Merge(ctx context.Context, label string, data map[string]any) (merged Label, err error) {
 	err = m.call(ctx, client.Request{
 		Operation: "merge metadata of label " + m.named(label), Method: http.MethodPatch, Path: m.waitPath(m.labelPath(label)), Body: object(data),
@@ -146,7 +146,7 @@ func (m *Machine) Delete(ctx context.Context, label string) error {
 	return m.call(ctx, client.Request{Operation: "delete label " + m.named(label), Method: http.MethodDelete, Path: m.labelPath(label)}, nil)
 }
 
-// Retry has an errored label try its action again: 409 if it is not errored.
+// Retry makes an errored label try its action again: 409 if it is not errored.
 func (m *Machine) Retry(ctx context.Context, label string) (status Status, err error) {
 	err = m.call(ctx, client.Request{
 		Operation: "retry label " + m.named(label), Method: http.MethodPost, Path: m.waitPath(m.labelPath(label) + "/retry"), NoRetry: true,

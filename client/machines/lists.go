@@ -27,8 +27,8 @@ type Listed struct {
 	State string `json:"state"`
 }
 
-// Labels yields labels in the order of the bytes of their names, those behind a name if after is
-// not empty. An error is the last that it yields.
+// Labels yields labels in the byte order of their names, from the first after a name if after is
+// not empty. An error is the last value that it yields.
 func (m *Machine) Labels(ctx context.Context, f Filter, after string) iter.Seq2[Listed, error] {
 	query := url.Values{"limit": {strconv.Itoa(MaxPage)}}
 	if f.State != "" {
@@ -92,7 +92,7 @@ type History struct {
 	Count int64 `json:"count"`
 }
 
-// History shows the moves of a label; of one that was deleted, for 24 h.
+// History returns the moves of a label. The history of a deleted label is kept for 24 h.
 func (m *Machine) History(ctx context.Context, label string) (history History, err error) {
 	path := withQuery(m.labelPath(label)+"/history", url.Values{"limit": {strconv.Itoa(MaxPage)}}) // more than are kept
 	err = m.call(ctx, client.Request{Operation: "show history of label " + m.named(label), Method: http.MethodGet, Path: path}, &history)

@@ -29,8 +29,8 @@ type Machine struct {
 // Of returns a machine.
 func Of(c *client.Client, name string) *Machine { return &Machine{client: c, name: name} }
 
-// Waiting returns the machine with another time, 0 to 10 s, for which requests that change a label
-// wait for it to come to rest: 1 s otherwise.
+// Waiting returns the machine with another wait, 0 to 10 s. Requests that change a label wait so
+// long for it to come to rest; the default is 1 s.
 func (m *Machine) Waiting(wait subscriber.Milliseconds) *Machine {
 	return &Machine{client: m.client, name: m.name, wait: &wait}
 }
@@ -42,12 +42,12 @@ type Applied struct {
 	Warnings []client.Fault `json:"warnings"`
 }
 
-// StateMove has the labels in a state that vanishes go to another.
+// StateMove moves the labels in a removed state to another.
 type StateMove struct{ Machine, From, To string }
 
 // Apply replaces all definitions by a YAML document. Only root may. It fails with a [client.Error]:
-// with all Faults of definitions that are wrong, and with 409 while labels are in a state that
-// would vanish and that no move is from.
+// with all Faults of wrong definitions, and with 409 while labels are in a removed state without a
+// move.
 func Apply(ctx context.Context, c *client.Client, yaml []byte, moves ...StateMove) (applied Applied, err error) {
 	query := url.Values{}
 	for _, move := range moves {

@@ -1,4 +1,4 @@
-// Package receipt says what became of each event of a delivery, for subscribers with the option
+// Package receipt reports the result of each event of a delivery, for subscribers with the option
 // partial. The function that a handler of package client calls returns it as an error:
 //
 //	func receive(ctx context.Context, events []client.Event) error {
@@ -14,8 +14,8 @@
 //		return errors.Join(results...)
 //	}
 //
-// Indexes are those in events. What is not named is acknowledged. If another error is joined, the
-// bus delivers all of the events again.
+// Indexes count from 0 in events. Events without a result are acknowledged. If another error is
+// joined, the bus delivers all of the events again.
 package receipt
 
 import (
@@ -48,21 +48,21 @@ func (p *part) Error() string {
 	return fmt.Sprintf("retry events %d", p.retry)
 }
 
-// Retry has events delivered again, later.
+// Retry asks for events to be delivered again, later.
 func Retry(indexes ...int) error { return &part{retry: indexes} }
 
 // RetryFrom asks for an event and all after it to be delivered again, unless they are rejected. It
 // is for receivers that work in order and have stopped.
 func RetryFrom(index int) error { return &part{from: &index} }
 
-// Reject has an event never delivered again. It becomes a dead letter, if the subscriber keeps
-// these, with the reason, of which 256 characters are kept.
+// Reject asks that an event is never delivered again. If the subscriber keeps dead letters, the
+// event becomes one, with the first 256 characters of the reason.
 func Reject(index int, reason string) error {
 	return &part{rejects: []reject{{index, reason}}}
 }
 
-// Of returns the JSON of the receipt that an error is, or that errors joined by [errors.Join] are.
-// It is not ok if any of them is something else.
+// Of returns the JSON of the receipt in an error, or in errors joined by [errors.Join]. It is not
+// ok if any of them is another error.
 func Of(err error) (text []byte, ok bool) {
 	all, ok := parts(err)
 	if !ok {

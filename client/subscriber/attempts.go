@@ -94,8 +94,8 @@ type BatchEvents struct {
 	Events []client.Event `json:"events"`
 }
 
-// Batches yields the queued batches of the subscriber, oldest first, at least those among the
-// 20,000 oldest batches of the bus. An error is the last that it yields.
+// Batches yields the queued batches of the subscriber, oldest first, at least the ones among the
+// 20,000 oldest batches of the bus. An error is the last value that it yields.
 func (s *Subscriber) Batches(ctx context.Context) iter.Seq2[Batch, error] {
 	return pages[Batch](ctx, s, "list batches", "/batches", url.Values{})
 }

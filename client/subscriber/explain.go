@@ -22,7 +22,7 @@ var ofError = map[string]string{
 	"secrets":         "the bus cannot open the signing secrets: tell the operator (ROUTEMASTER_SECRETS_KEY)",
 }
 
-// ofStatus says the same of the statuses of answers.
+// ofStatus does the same for each HTTP status.
 var ofStatus = map[int]string{
 	http.StatusBadRequest: "the receiver refused the content: see its log",
 	http.StatusUnauthorized: "the receiver refused the uuid, which comes as the user name, or the signature: give it the uuid of the subscription " +
@@ -66,7 +66,7 @@ func (a Attempt) Remedy() string {
 	return "the receiver failed: see its log"
 }
 
-// Result is what an attempt came to, in a few words: its outcome, status or error, and duration.
+// Result is the result of an attempt, in a few words: its outcome, status or error, and duration.
 func (a Attempt) Result() string {
 	text := a.Outcome
 	switch {
@@ -83,8 +83,8 @@ func (a Attempt) Result() string {
 	return text
 }
 
-// Explain says in a sentence why nothing is being delivered at a time; it is empty if nothing is in
-// the way but, perhaps, deliveries that fail.
+// Explain says in a sentence why nothing is being delivered at a time. It is empty if nothing
+// prevents deliveries, other than failures.
 func (s Status) Explain(now time.Time) string {
 	switch {
 	case s.IsPausedForGood():

@@ -38,8 +38,7 @@ type Letter struct {
 // /subscriber/dead_letters/{id}, which leaves out the number of events.
 type LetterEvents struct {
 	Letter
-	// Events are as they are delivered. In place of one that the bus cannot read stands
-	// {"unreadable":true}.
+	// Events are in the JSON of deliveries. An event that the bus cannot read is {"unreadable":true}.
 	Events []json.RawMessage `json:"events"`
 }
 
@@ -68,8 +67,8 @@ func ParseStatus(text string) (status int, ok bool) {
 	return status, err == nil && status >= 1 && status <= 999
 }
 
-// Letters yields the dead letters of the subscriber, newest first. An error is the last that it
-// yields.
+// Letters yields the dead letters of the subscriber, newest first. An error is the last value that
+// it yields.
 func (s *Subscriber) Letters(ctx context.Context, f LetterFilter) iter.Seq2[Letter, error] {
 	return pages[Letter](ctx, s, "list dead letters", "/dead_letters", f.query())
 }
@@ -81,9 +80,9 @@ type LetterPage struct {
 	Next string
 }
 
-// LetterPage returns a page of the dead letters with at most limit of them, 1 to 100: the one that
-// begins where another page's Next says, or the first if after is empty. With a Reason or a
-// Status it may have fewer, or none, before the last.
+// LetterPage returns a page of up to limit dead letters, 1 to 100. The page begins at after,
+// another page's Next; at the newest letter if after is empty. With a Reason or a Status it may
+// have fewer, or none, before the last.
 func (s *Subscriber) LetterPage(ctx context.Context, f LetterFilter, after string, limit int) (p LetterPage, err error) {
 	query := f.query()
 	if after != "" {
@@ -93,15 +92,14 @@ func (s *Subscriber) LetterPage(ctx context.Context, f LetterFilter, after strin
 	return p, err
 }
 
-// LetterCount is how many dead letters there are, as far as they were looked at.
+// LetterCount is the number of dead letters among the ones examined.
 type LetterCount struct {
 	Letters int64 `json:"letters"`
-	// More is whether there are others that were not.
+	// More is whether there are others, not examined.
 	More bool `json:"more"`
 }
 
-// CountLetters counts dead letters: with a Reason or a Status, those among the 10,000
-// oldest.
+// CountLetters counts dead letters. With a Reason or a Status it examines the 10,000 oldest.
 func (s *Subscriber) CountLetters(ctx context.Context, f LetterFilter) (count LetterCount, err error) {
 	path := "/dead_letters/count"
 	if query := f.query(); len(query) > 0 {

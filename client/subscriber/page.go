@@ -15,7 +15,7 @@ import (
 const pageLimit = 100
 
 // pages yields all elements of a list of the bus, which it reads page by page. An error is the last
-// that it yields.
+// value that it yields.
 func pages[T any](ctx context.Context, s *Subscriber, operation, of string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		query.Del("after")

@@ -31,9 +31,9 @@ type Replay struct {
 	Error string `json:"error,omitzero"`
 }
 
-// ReplayRange says which events are to be replayed: From the position of the first, or Since when
-// it was received, by default the oldest that is kept; and To the position of the last, or Until
-// when it was received, by default the newest.
+// ReplayRange selects the events to replay. It begins at the position From, or at events received
+// Since, by default at the oldest kept one. It ends at the position To, or at events received
+// Until, by default at the newest.
 type ReplayRange struct {
 	From, To     int64
 	Since, Until time.Time
@@ -49,8 +49,8 @@ type StartedReplay struct {
 	Events int64 `json:"events"`
 }
 
-// StartReplay has events of a topic's history be delivered to the subscriber again: 409 if it is
-// not subscribed to the topic, the topic keeps no history, nothing of that is in the range, or a
+// StartReplay delivers events of a topic's history to the subscriber again: 409 if it is not
+// subscribed to the topic, the topic keeps no history, the range has none of its events, or a
 // replay of the topic runs; 404 if there is no such topic.
 func (s *Subscriber) StartReplay(ctx context.Context, topic string, of ReplayRange) (started StartedReplay, err error) {
 	body := struct {

@@ -23,16 +23,16 @@ type Secret struct {
 	ExpiresAt Time `json:"expires_at"`
 }
 
-// NewSecret says which secret is added. The zero value is a random one for hmac-sha256.
+// NewSecret describes the secret to add. The zero value is a random one for hmac-sha256.
 type NewSecret struct {
 	// Type is "hmac-sha256" or "ed25519". It may be empty.
 	Type string
-	// Secret brings one's own: whsec_… or whsk_…. If it is empty, the bus makes one.
+	// Secret is the caller's own secret: whsec_… or whsk_…. If it is empty, the bus makes one.
 	Secret string
-	// OthersExpireIn is how long the secrets that are there go on signing, up to 7 days: 24 hours if
-	// it is nil.
+	// OthersExpireIn is how long the existing secrets go on signing, up to 7 days: 24 hours if it is
+	// nil.
 	OthersExpireIn *time.Duration
-	// KeepOthers has them not expire, whatever OthersExpireIn is.
+	// KeepOthers keeps them from expiring, whatever OthersExpireIn is.
 	KeepOthers bool
 }
 
@@ -74,7 +74,8 @@ func (s *Subscriber) Secrets(ctx context.Context) (all []Secret, err error) {
 	return all, err
 }
 
-// DeleteSecret has deliveries not signed with a secret any more: 404 if there is none.
+// DeleteSecret removes a secret, so that deliveries are not signed with it any more: 404 if there
+// is none.
 func (s *Subscriber) DeleteSecret(ctx context.Context, id string) error {
 	return s.call(ctx, "delete a secret", http.MethodDelete, "/secrets/"+url.PathEscape(id), nil, nil)
 }

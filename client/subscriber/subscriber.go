@@ -54,19 +54,19 @@ type Info struct {
 	// MaxRequestsPerMinute and MaxEventsPerMinute limit the pace of the deliveries; 0 is no limit.
 	MaxRequestsPerMinute int `json:"max_requests_per_minute"`
 	MaxEventsPerMinute   int `json:"max_events_per_minute"`
-	// Lanes is how many queues the subscriber has, each delivered in order. Events that are alike at
-	// OrderKey, a JSON pointer into an event as it is delivered, are in one.
+	// Lanes is how many queues the subscriber has, each delivered in order. Events with the same value
+	// at OrderKey, a JSON pointer into an event as it is delivered, are in one lane.
 	Lanes    int    `json:"lanes"`
 	OrderKey string `json:"order_key"`
-	// StrictOrder has a batch that failed hold up those behind it in its lane.
+	// StrictOrder makes a failed batch hold up the batches behind it in its lane.
 	StrictOrder bool `json:"strict_order"`
-	// Partial has the bus read a 207 as a receipt for each event.
+	// Partial makes the bus read a 207 as a receipt for each event.
 	Partial bool `json:"partial"`
 	// KeepAge and KeepEvents limit the queue: the bus drops batches older than KeepAge, and the oldest
 	// events while there are more than KeepEvents. 0 is no limit.
 	KeepAge    Milliseconds `json:"keep_age"`
 	KeepEvents int          `json:"keep_events"`
-	// GapNotices has an event of the type [client.Gap] tell of events that are lost.
+	// GapNotices reports lost events with an event of the type [client.Gap].
 	GapNotices bool `json:"gap_notices"`
 	// DeadLetters says when the bus gives up on events. Without it they are tried for ever.
 	DeadLetters *DeadLetters `json:"dead_letters"`
@@ -130,7 +130,7 @@ type Status struct {
 	// end.
 	PausedUntil Time `json:"paused_until"`
 	// ThrottledUntil is until when nothing is delivered because deliveries have failed, PacedUntil to
-	// keep to the pace. They are zero unless that is to come.
+	// keep to the pace. They are zero once that time has passed.
 	ThrottledUntil Time `json:"throttled_until"`
 	PacedUntil     Time `json:"paced_until"`
 	// NextDeliveryAt is when the next delivery may begin, as far as that is known.
@@ -192,8 +192,8 @@ func (s *Subscriber) Patch(ctx context.Context, fields map[string]any) error {
 	return s.call(ctx, "change the subscriber", http.MethodPatch, "", fields, nil)
 }
 
-// Pause has the bus deliver nothing until a time, or until [Subscriber.Resume] if that is zero. The
-// events wait.
+// Pause stops deliveries until a time, or until [Subscriber.Resume] if that is zero. The events
+// wait.
 func (s *Subscriber) Pause(ctx context.Context, until time.Time) error {
 	return s.call(ctx, "pause the subscriber", http.MethodPost, "/pause", struct {
 		Until Time `json:"until,omitzero"`
@@ -211,7 +211,7 @@ func (s *Subscriber) Retry(ctx context.Context) error {
 	return s.call(ctx, "retry the subscriber", http.MethodPost, "/retry", nil, nil)
 }
 
-// Test has the bus deliver one test event, at once and only once. It returns the batch by which
+// Test makes the bus deliver one test event, at once and only once. It returns the batch by which
 // [Subscriber.Attempts] finds the result: 409 while another test waits.
 func (s *Subscriber) Test(ctx context.Context) (batch string, err error) {
 	var test struct {

@@ -20,7 +20,7 @@ type Topic struct {
 	Subscribers []Subscriber `json:"subscribers"`
 }
 
-// Subscriber is a subscriber of a topic. Queued and Oldest are of all its topics.
+// Subscriber is a subscriber of a topic. Queued and Oldest count events of all its topics.
 type Subscriber struct {
 	// Name is the client's name.
 	Name string `json:"name"`

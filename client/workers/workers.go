@@ -23,7 +23,7 @@ type Threads struct {
 	Silent int `json:"silent"`
 	// Running lists the jobs that threads run, by queue.
 	Running []Job `json:"running"`
-	// More is how many threads were not looked at.
+	// More is how many threads were not examined.
 	More int `json:"more"`
 }
 
@@ -35,10 +35,10 @@ type Job struct {
 	Job string `json:"job,omitzero"`
 	// Arguments are an id, or a state machine and the name of a label.
 	Arguments []string `json:"arguments"`
-	// DueAt is zero if it is to run now, runs, or is held.
+	// DueAt is when it is due; zero if it runs, is due now, or is held.
 	DueAt subscriber.Time `json:"due_at,omitzero"`
-	// Held is whether the delivery of a batch has to wait for others of its lane, or for the end of
-	// a pause that has none.
+	// Held is whether the delivery of a batch has to wait for others of its lane, or for the end of a
+	// pause that has none.
 	Held bool `json:"held,omitzero"`
 	// Thread is the thread that runs it; empty if it waits.
 	Thread string `json:"thread,omitzero"`
