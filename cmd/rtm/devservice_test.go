@@ -25,7 +25,8 @@ func TestDevMakesItsJobTypeAsItWas(t *testing.T) {
 	assert.Equal(t, made.Type, restored.Type)
 }
 
-// TestDevGoesOnBesideJobsThatWereFetched has an earlier run leave as many in progress as its limit.
+// TestDevGoesOnBesideJobsThatWereFetched starts after a run that left as many jobs in progress as
+// its limit.
 func TestDevGoesOnBesideJobsThatWereFetched(t *testing.T) {
 	b := newJobBus(t)
 	require.NoError(t, addDevJobType(t.Context(), b.jobs))

@@ -240,7 +240,7 @@ func (c *call) say(line string) error {
 	return err
 }
 
-// sayOr prints a line, or with --json a value. The error is that of the request before it.
+// sayOr prints a line, or with --json a value. err is the error of the request before it.
 func (c *call) sayOr(line string, value any, err error) error {
 	switch {
 	case err != nil:

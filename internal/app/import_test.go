@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// room is a package of the floor plan, together with those in folders below it, which may import
-// one another and whatever the room may. Its name is its path without "internal/".
+// room is a package of the floor plan, together with the packages below it, which may import one
+// another and whatever the room may. Its name is its path without "internal/".
 type room struct {
 	name string
 	// uses are the rooms that it may import. They come before it in the plan.

@@ -30,7 +30,7 @@ func TestCommand(t *testing.T) {
 	assert.Regexp(t, "^(`rtm topic del t`, ){10}…$", bus.Commands("topic del", slices.Repeat([]string{"t"}, 11)))
 }
 
-// TestShellWord has a shell read words back.
+// TestShellWord requires that a shell reads quoted words back.
 func TestShellWord(t *testing.T) {
 	for _, word := range []string{"", "plain", "a b", "it's", `"`, `\`, "$HOME", "`id`", "*", "~", "#x", "a;b", "ä", "a=b", "!1", "-n"} {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s.' x "+bus.ShellWord(word)).Output()

@@ -30,7 +30,7 @@ type Options struct {
 	// there are more than KeepEvents, are dropped. 0 is no limit.
 	KeepAge    time.Duration
 	KeepEvents int
-	// GapNotices has the subscriber told in its queue of the events that it has lost.
+	// GapNotices reports lost events to the subscriber, in its queue.
 	GapNotices bool
 	// DeadLetters says when batches become dead letters. Without it batches are tried for ever.
 	DeadLetters *DeadLetters

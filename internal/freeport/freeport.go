@@ -21,8 +21,8 @@ const claimAbove = 20_000
 // their servers listen. The zero value has none. It must be closed, and is not for concurrent use.
 type Claims struct{ sockets []net.PacketConn }
 
-// Addresses claims so many addresses, HOST:PORT, that are free. So are the ports that are so much
-// above theirs, which are claimed too.
+// Addresses claims n free addresses, HOST:PORT. It also claims the ports that are above each by the
+// given offsets, which are free too.
 func (c *Claims) Addresses(n int, above ...int) ([]string, error) {
 	addresses := make([]string, n)
 	for i := range addresses {

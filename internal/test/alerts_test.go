@@ -32,7 +32,7 @@ const (
 	zero = "0x320"
 	// first is a counter's first event, or that something is wrong from then on.
 	first = "0x20 1x300"
-	// again is that it happens each minute, and grows that it grows older by a minute.
+	// again is a series of something that happens each minute, grows of an age that grows by a minute.
 	again, grows = "0x20 1+1x300", "0x20 0+60x300"
 )
 

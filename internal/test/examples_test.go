@@ -129,7 +129,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	exist["routemaster_machine_moves_published_total"] = `,machine="welcome"`
 	exist["routemaster_machine_moves_dropped_total"] = `,machine="welcome"`
 	exist["routemaster_client_kept_limit_bytes"] = `,client="root"` // of buses with limits
-	exist["routemaster_lane_blocked"] = `,subscriber="shop"`        // of those with strict_order
+	exist["routemaster_lane_blocked"] = `,subscriber="shop"`        // of subscribers with strict_order
 	exist["routemaster_partition_up"] = `,partition="00"`           // of those on a cluster
 	for name, query := range queries {
 		for _, metric := range metricsOf(t, query) {

@@ -24,7 +24,7 @@ type Scanner struct {
 // New makes a scanner of a text.
 func New(text string) Scanner { return Scanner{text: text} }
 
-// ErrSyntax is that the text is not JSON.
+// ErrSyntax means that the text is not JSON.
 var ErrSyntax = errors.New("not JSON")
 
 // Peek returns the first byte of the next token, 0 at the end.

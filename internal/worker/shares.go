@@ -393,7 +393,7 @@ func (s *shares) end(task *queue.Task, hosts []queue.Owner, now time.Time) {
 	}
 }
 
-// wake has an idle thread ask again if the owner that it waits for leaves a thread. This is known
+// wake makes an idle thread ask again if the owner that it waits for leaves a thread. This is known
 // once a call has ended, because a thread that has ended a task may take another of its owner.
 func (s *shares) wake() {
 	if s.dominant == nil || s.isDominant(s.dominant) {

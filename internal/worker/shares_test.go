@@ -152,8 +152,8 @@ func TestAnIdleThreadIsWokenOnceOneIsLeft(t *testing.T) {
 	assert.Empty(t, s.freed, "nobody waits any more")
 }
 
-// TestCallsOfOtherTimes has threads read the clock in another order than they come to the shares
-// in, or that clock be set back: an owner may be slow before anybody has looked.
+// TestCallsOfOtherTimes lets threads read the clock in another order than they come to the shares,
+// and sets the clock back: an owner may be slow before any thread has looked.
 func TestCallsOfOtherTimes(t *testing.T) {
 	s := newSharing(8)
 	start := s.now

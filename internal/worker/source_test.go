@@ -19,7 +19,7 @@ import (
 	"routemaster/internal/worker"
 )
 
-// in has the worker's first pool run the jobs of several partitions in so many threads.
+// in makes the worker's first pool run the jobs of several partitions in a number of threads.
 func in(threads int, queues ...*queue.Queue) func(*worker.Config) {
 	return func(c *worker.Config) {
 		c.Pools = c.Pools[:1]

@@ -11,7 +11,7 @@ import (
 	"routemaster/tools/bench/stack"
 )
 
-// queued is a trial that fills a queue first, and then has it delivered.
+// queued is a trial that fills a queue first, and then lets it be delivered.
 func (e *environment) queued(events int64) trial {
 	how := e.usual()
 	how.array, how.queue = usualArray, events

@@ -64,7 +64,8 @@ func (b postBaseline) cells(deliveries float64) report.Row {
 	return report.Cells("POST/s h1", b.http1, "POST/s h2", b.http2, "÷ POST", deliveries/b.best())
 }
 
-// postBaseline measures deliveries of so many events on so many connections. A remote bus has none.
+// postBaseline measures deliveries, given the events of each and the number of connections. A
+// remote bus has no baseline.
 func (e *environment) postBaseline(ctx context.Context, connections, events int) (b postBaseline, err error) {
 	if e.remote {
 		return b, nil

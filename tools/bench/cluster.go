@@ -79,7 +79,7 @@ type place struct {
 // isApart ends the names of the rows that goals are set for.
 const isApart = ", apart"
 
-// places are those at which a trial is measured. Many subscribers are everywhere.
+// places are the places at which a trial is measured. Many subscribers are everywhere.
 func places(subscribers int) []place {
 	if subscribers > 1 {
 		return []place{{}}

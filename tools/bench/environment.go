@@ -45,8 +45,8 @@ type environment struct {
 	runs int64
 }
 
-// newEnvironment makes an environment with a bus on one Redis, on a cluster of so many masters, or
-// the one that runs already.
+// newEnvironment makes an environment with a bus on one Redis, on a cluster of a number of masters,
+// or the one that runs already.
 func newEnvironment(ctx context.Context, o options, masters int) (e *environment, err error) {
 	e = &environment{size: o.size(), options: o, masters: masters, name: letters(rand.Int64N(26*26*26*26), 4)}
 	if r := o.remote; o.isRemote() {

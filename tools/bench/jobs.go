@@ -11,8 +11,8 @@ import (
 	"routemaster/tools/bench/stack"
 )
 
-// jobBench measures how fast a bus takes jobs and has them done, and the cost of jobs that are not
-// due.
+// jobBench measures how fast a bus accepts jobs and gets them done, and the cost of jobs that are
+// not due.
 type jobBench struct {
 	*environment
 	queue *jobs.Jobs
@@ -57,7 +57,7 @@ func (b *jobBench) newJobType(ctx context.Context, inFlight int, suffix string) 
 	return name, err
 }
 
-// enqueue adds so many jobs, for a time.
+// enqueue adds count jobs, to run after a time.
 func (b *jobBench) enqueue(ctx context.Context, name string, count int64, runAfter time.Time) error {
 	for n := int64(0); n < count; {
 		list := make([]jobs.NewJob, min(bulkJobs, count-n))
@@ -72,8 +72,8 @@ func (b *jobBench) enqueue(ctx context.Context, name string, count int64, runAft
 	return nil
 }
 
-// doJobs fills a queue of jobs, and has them done with so many in flight. The service reports in
-// its answer, or later.
+// doJobs fills a queue of jobs, and measures how fast they are done with inFlight of them in
+// flight. The service reports in its response, or later.
 func (b *jobBench) doJobs(ctx context.Context, inFlight int, later bool, base float64) error {
 	suffix, reported := "", "in the answer"
 	if later {

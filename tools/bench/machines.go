@@ -137,7 +137,7 @@ func each(ctx context.Context, count int64, do func(ctx context.Context, n int64
 	return group.Wait()
 }
 
-// create makes so many labels.
+// create makes count labels.
 func create(ctx context.Context, m *machines.Machine, count int64) error {
 	return each(ctx, count, func(ctx context.Context, n int64) error {
 		_, err := m.Create(ctx, label(n), metadata())

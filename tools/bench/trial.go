@@ -126,7 +126,8 @@ func (e *environment) publishWindow(ctx context.Context, t *test, m *measurement
 	return nil
 }
 
-// drain has the remaining events delivered. A profile, if one is taken, is of the beginning.
+// drain waits until the remaining events are delivered. A profile, if one is taken, is of the
+// beginning.
 func (e *environment) drain(ctx context.Context, t *test, m *measurement) (err error) {
 	if !t.live {
 		if err := e.startWorker(ctx, t.worker...); err != nil {

@@ -46,7 +46,7 @@ func runDaemon() {
 // daemon is a function that [app.Daemon] runs.
 type daemon = func(context.Context, app.Config, *slog.Logger) error
 
-// onItsHost has a daemon run by the clock of its host.
+// onItsHost makes a daemon use the clock of its host.
 func onItsHost(run daemon) daemon {
 	ahead, err := time.ParseDuration(os.Getenv(AheadVariable))
 	if err != nil {

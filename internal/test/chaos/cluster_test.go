@@ -44,7 +44,7 @@ const restartPause = 2200 * time.Millisecond
 // bus's. On a busy machine its nodes take each other for failed now and then.
 const calmTimeout = 2 * time.Minute
 
-// Faults of a cluster, besides those of one Redis.
+// Faults of a cluster, besides the faults of one Redis.
 const (
 	failedOver   faultKind = "failed over"      // as planned, to a replica
 	moved        faultKind = "moved"            // a partition, key by key

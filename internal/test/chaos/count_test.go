@@ -111,7 +111,7 @@ func (c *counting) add(number int, a *attempt) {
 	c.latest[number] = a
 	if before != nil {
 		cause := c.why.again(c.subscriber, before)
-		isOther := before.batch != a.batch && before.batch != "" && a.batch != "" // only those with options are told
+		isOther := before.batch != a.batch && before.batch != "" && a.batch != "" // only subscribers with options get the batch
 		if isOther && !c.why.failedOver(c.subscriber, publication.sent, a.arrived) {
 			c.blame("event %d was stored twice, in %s and %s", number, before.batch, a.batch)
 		}

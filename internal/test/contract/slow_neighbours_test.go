@@ -139,7 +139,7 @@ func newHealthy(t *testing.T, b *bustest.Bus) (h *healthy, webhook string) {
 	return h, server.URL + "/labels"
 }
 
-// latencies sends so many events, jobs and labels, one after another of each, and returns how long
+// latencies sends count events, jobs and labels, one after another of each, and returns how long
 // they took to arrive: the median and the 99th percentile, by path.
 func (h *healthy) latencies(t *testing.T, count int) (median, p99 map[string]time.Duration) {
 	sends := map[string]func(){

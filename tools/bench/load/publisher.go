@@ -37,8 +37,8 @@ type publisher struct {
 	sent int64
 }
 
-// Connect connects so many publishers. The connections are closed by Close, or when the context is
-// done.
+// Connect connects a number of publishers. The connections are closed by Close, or when the context
+// is done.
 func Connect(ctx context.Context, target Target, publishers int) (connected Publishers, err error) {
 	for id := range publishers {
 		p, err := connect(ctx, target, id)

@@ -17,8 +17,8 @@ import (
 )
 
 // ServeReceiver serves a subscriber's endpoint on an address until the context is done: HTTPS with
-// HTTP/1.1 and HTTP/2. It acknowledges every delivery and follows every event, but refuses those
-// with an event of [RefusedURL]. [Control] asks it on the control address.
+// HTTP/1.1 and HTTP/2. It acknowledges every delivery and follows every event, but refuses
+// deliveries with an event of [RefusedURL]. [Control] sends its requests to the control address.
 func ServeReceiver(ctx context.Context, address, control string) error {
 	certificate, err := selfsigned.Certificate(address)
 	if err != nil {

@@ -81,7 +81,7 @@ func (f *follower) follows(path string) bool {
 	return f.prefix != "" && strings.HasPrefix(path, f.prefix)
 }
 
-// relent has the run refuse nothing from now on.
+// relent makes the run refuse nothing from now on.
 func (f *follower) relent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // system is something that takes events by POST and delivers them by POST.
 type system struct {
-	// name is that in tables, and settings is where its events are meanwhile.
+	// name is its name in tables, and settings says where its events are meanwhile.
 	name, settings string
 	// open starts the part that takes events. A subscriber of ours gets up to batch of them in a
 	// delivery; others always get one.

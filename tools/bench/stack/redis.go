@@ -15,7 +15,7 @@ type RedisStats struct {
 	// Scripts counts the scripts that have run, which took ScriptTime in all.
 	Scripts    int64
 	ScriptTime time.Duration
-	// Commands counts all commands that have run, those in scripts included.
+	// Commands counts all commands that have run, including commands in scripts.
 	Commands int64
 	// CPU is its processor time, more exactly than the system counts it.
 	CPU time.Duration
