@@ -7,9 +7,9 @@ import (
 )
 
 // ahead is how many batches of a subscriber may be taken ahead from now on, given how many may now
-// and how long a delivery took: as many as fit into [queue.AheadTime]. It is nil if that stays. All
-// that are taken together are a power of two, which changes by one step, and down only if they were
-// twice too many: so it changes seldom.
+// and how long a delivery took: as many as fit into [queue.AheadTime]. It is nil if the number
+// stays. The number taken together is a power of two. It changes by one step, and shrinks only if
+// it was at least twice too large, so it changes seldom.
 func ahead(now int, took time.Duration) *int {
 	together := now + 1
 	switch fit := int(queue.AheadTime / max(took, time.Microsecond)); {

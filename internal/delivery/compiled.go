@@ -22,8 +22,8 @@ type compiledOptions struct {
 // noOptions are the compiled options of subscribers without options.
 var noOptions = &compiledOptions{}
 
-// maxCompiled is of how many subscribers options are kept in memory. Beyond that all are forgotten,
-// and read again as they are needed.
+// maxCompiled is how many subscribers' options are kept in memory. Beyond that all are forgotten,
+// and read again when they are needed.
 const maxCompiled = 10_000
 
 // optionsCache keeps the compiled options of subscribers by their version, which changes with every

@@ -75,8 +75,8 @@ func (s *slice) result() *store.SliceResult {
 	return &store.SliceResult{KeepTurn: s.compiled.options.StrictOrder, UnusedPace: s.unusedPace()}
 }
 
-// doubted decides about a slice that was lost with its connection, perhaps: no fault is known yet.
-// It keeps its turn, and the next attempt, which is over a new connection, decides.
+// doubted decides about a slice that may have been lost with its connection: the endpoint may not
+// be at fault. The batch keeps its turn, and the next attempt, over a new connection, decides.
 func (d *decision) doubted(now time.Time) {
 	d.outcome, d.retryAt = bus.OutcomeFailed, now
 	if d.Slice != nil {
@@ -156,7 +156,7 @@ func (p Policy) wait(d *decision, s *slice, attempt outbound.Attempt, now time.T
 	}
 }
 
-// bury has all that is left of a batch die.
+// bury makes dead letters of the rest of a batch.
 func (d *decision) bury(s *slice, reason bus.DeathReason) {
 	d.retryAt, d.outcome = time.Time{}, bus.OutcomeDead
 	letter := s.letter(reason, d, nil)
@@ -194,7 +194,7 @@ func (d *decision) refused(s *slice, letters *bus.DeadLetters, now time.Time) {
 	}
 }
 
-// receive decides about a slice that was answered by a receipt.
+// receive decides about a slice that was answered with a receipt.
 func (p Policy) receive(d *decision, s *slice, attempt outbound.Attempt, now time.Time, chance float64) {
 	receipt, err := readReceipt(attempt, len(s.events))
 	if err != nil { // a bug in the answer, which condemns nothing
@@ -226,8 +226,8 @@ func (p Policy) receive(d *decision, s *slice, attempt outbound.Attempt, now tim
 	d.retry(s, receipt.Retry, now)
 }
 
-// readReceipt reads the receipt for a number of events. The beginning of one that was not received
-// whole acknowledges nothing, though it may look like another.
+// readReceipt reads the receipt for a number of events. A receipt that was not received whole
+// acknowledges nothing, though its beginning may look like a valid one.
 func readReceipt(attempt outbound.Attempt, events int) (wire.Receipt, error) {
 	if !attempt.BodyComplete {
 		return wire.Receipt{}, fmt.Errorf("the receipt %w", cmp.Or(attempt.BodyErr, errIncomplete))
@@ -235,11 +235,11 @@ func readReceipt(attempt outbound.Attempt, events int) (wire.Receipt, error) {
 	return wire.ParseReceipt(attempt.Body, events)
 }
 
-// errIncomplete is why a receipt cannot be read that did not come over the network.
+// errIncomplete is the error of an incomplete receipt that did not come over the network.
 var errIncomplete = errors.New("is not complete")
 
-// reject has events die, each with its note. Without dead letters they are lost; but a gap notice
-// that is rejected was read.
+// reject makes dead letters of events, each with its note. Without dead letters they are lost; but
+// a gap notice that is rejected was read.
 func (d *decision) reject(s *slice, rejected []wire.Rejection) {
 	if s.compiled.options.DeadLetters == nil {
 		if !s.batch.Basis.Gap {
@@ -264,8 +264,9 @@ type rejections struct {
 	indexes []int
 }
 
-// lettersOf says which rejected events die together: each alone, unless they are many. Then those
-// do that have a reason in common; if there are many reasons, the rest does, without one.
+// lettersOf groups rejected events into dead letters: one for each event, unless they are many.
+// Then events with a common reason share one; if there are many reasons, the rest share one without
+// a reason.
 func lettersOf(rejected []wire.Rejection) (all []rejections) {
 	places := map[string]int{}
 	for _, r := range rejected {
@@ -287,8 +288,8 @@ func lettersOf(rejected []wire.Rejection) (all []rejections) {
 	return all
 }
 
-// retry keeps events of the slice in the batch, which the subscriber has named; all others leave
-// it. Named too often, they die, without a search for the one at fault.
+// retry keeps in the batch the events of the slice that the subscriber has named; all others leave
+// it. Events named too often die, without a search for the one at fault.
 func (d *decision) retry(s *slice, retry []int, now time.Time) {
 	letters, refusals := s.compiled.options.DeadLetters, s.batch.Basis.Refusals+1
 	d.Slice.Findings = &store.Findings{Refusals: refusals}

@@ -37,7 +37,7 @@ type Config struct {
 	Keyring signature.Keyring
 	// AttemptsKept is how many attempts of a subscriber are kept on record; 0 is none.
 	AttemptsKept int
-	// Excerpt is how many bytes of an answer's body are kept with that.
+	// Excerpt is how many bytes of a response's body each record keeps.
 	Excerpt int
 }
 

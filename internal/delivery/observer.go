@@ -72,7 +72,7 @@ func (n observation) countFirst() {
 	n.recorder.Count(telemetry.FirstLatency, milliseconds(n.ageAt(n.start)), string(n.batch.Client))
 }
 
-// ageAt is the time from when the batch's oldest event was stored.
+// ageAt is how long ago the batch's oldest event was stored.
 func (n observation) ageAt(now time.Time) time.Duration { return max(now.Sub(n.batch.CreatedAt), 0) }
 
 func milliseconds(d time.Duration) int { return int(d.Milliseconds()) }

@@ -8,8 +8,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// maxKept is up to how many bytes of JSON are kept to be sent: as much as net/http writes at once.
-// It sends a body that it knows to be in memory in one TLS record with the header.
+// maxKept is the longest JSON, in bytes, that is kept for sending: as much as net/http writes at
+// once. It sends a body that it knows to be in memory in one TLS record with the header.
 const maxKept = 4 << 10
 
 // payload is events as a JSON array. JSON longer than maxKept is made again while it is sent, so
@@ -20,8 +20,8 @@ type payload struct {
 	json []byte
 	// length is the length of the JSON in bytes, for Content-Length: some subscribers require it.
 	length int64
-	// taken is how many of the events given it accounts for: those before the first that is not in
-	// it because of its limit.
+	// taken is how many of the given events it accounts for: all before the first that its limit left
+	// out.
 	taken int
 	// indexes are the events' indexes among the events given; nil if no index has changed.
 	indexes []int
@@ -100,7 +100,7 @@ func (p *payload) keep(json []byte) {
 	}
 }
 
-// noteIndexes begins to note indexes, which are no longer those in the payload.
+// noteIndexes begins to record indexes, once they differ from the positions in the payload.
 func (p *payload) noteIndexes() {
 	if p.indexes != nil {
 		return

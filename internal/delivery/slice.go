@@ -109,8 +109,8 @@ func (s *slice) ranges(some []int) store.Ranges {
 	return store.RangesOf(indexes)
 }
 
-// unusedPace is for how long the next delivery would wait in vain, because fewer events are sent
-// than were counted when the batch was taken.
+// unusedPace is how much too long the next delivery would wait, because fewer events are sent than
+// were counted when the batch was taken.
 func (s *slice) unusedPace() time.Duration {
 	o := s.compiled.options
 	if s.isTest() || o.MaxEventsPerMinute == 0 {

@@ -27,14 +27,15 @@ type Request struct {
 	Body func() io.ReadCloser
 	// Length is the length of the body in bytes, greater than 0 if there is one.
 	Length int64
-	// Timeout bounds the attempt, if it is to be another than the client's.
+	// Timeout bounds the attempt, instead of the client's timeout.
 	Timeout time.Duration
 	// KeepBody, if given, is how many bytes of the response's body to keep for a status, up to 256
 	// KiB. Reading the body of a 207 may take the rest of the attempt's time. Another body may take a
 	// second, or the rest too if AwaitBody says that the caller wants the body itself.
 	KeepBody  func(status int) int
 	AwaitBody bool
-	// Fresh has the request go over a new connection, and so never be in doubt: see Attempt.Doubtful.
+	// Fresh makes the request use a new connection, so that it is never in doubt: see
+	// Attempt.Doubtful.
 	Fresh bool
 	// Once is Fresh, and also never sends the request again, not even when the server says that it did
 	// not act on it because it wants another version of HTTP.
@@ -50,13 +51,14 @@ type Attempt struct {
 	// Status is the response's; 0 if there was none.
 	Status int
 	// Body is the beginning of the response's body, as far as [Request].KeepBody asked for it, after
-	// gzip. BodyComplete is whether that is all of it. If it was asked for and is not, BodyErr says
-	// why in words that follow "the body": it is too long, broke off or cannot be decoded.
+	// gzip. BodyComplete is whether it is the whole body. If the body was asked for and is not
+	// complete, BodyErr says why in words that follow "the body": it is too long, broke off or cannot
+	// be decoded.
 	Body         []byte
 	BodyComplete bool
 	BodyErr      error
 	// Public is whether the address that was connected to is a public one ([bus.IsPublic]), or among
-	// [Config].Trusted; without a connection, whether all that were dialled are.
+	// [Config].Trusted; without a connection, whether all dialled addresses are.
 	Public bool
 	// RetryAfter is how long the response asks the client to wait; 0 if it does not.
 	RetryAfter time.Duration
@@ -65,9 +67,10 @@ type Attempt struct {
 	// Reused is whether an idle connection was used, Connected whether a new one was made. Both are
 	// true when the idle connection turned out to be closed.
 	Reused, Connected bool
-	// Doubtful is set if an idle connection was used and nothing came until the time was up: then the
+	// Doubtful is set if an idle connection was used and no byte came until the time was up: the
 	// connection may be at fault, and not the endpoint. Connections to that host are not used again
-	// for a minute. Try again before you count that against the endpoint: it cannot be in doubt twice.
+	// for a minute. Try again before you count the failure against the endpoint: the next attempt
+	// cannot be in doubt.
 	Doubtful bool
 	// OutOfFiles is set if no file descriptor was left for a connection, even if the second try
 	// succeeded. It wraps EMFILE or ENFILE.
@@ -94,7 +97,7 @@ const minRetryAfter = time.Second
 
 // Wait returns how long to wait after the attempt, given the caller's own backoff: as long as the
 // response asks for, at most longest. A response that asks for less than a second does not make the
-// backoff shorter, or it could have itself called without a pause for as long as it says so.
+// backoff shorter; otherwise an endpoint could make the bus call it without a pause.
 func (a Attempt) Wait(backoff, longest time.Duration) time.Duration {
 	asked := min(a.RetryAfter, longest)
 	if asked < minRetryAfter {

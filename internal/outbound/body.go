@@ -53,8 +53,8 @@ func (a *Attempt) readBody(
 	return reusable && (a.BodyComplete || drain(resp))
 }
 
-// keepBody reads as much of a body as is kept, in bytes. A body that ends after the time is up is
-// not complete: the server may have ended it because the connection was closed.
+// keepBody reads the part of a body to keep, in bytes. A body that ends after the time is up is not
+// complete: the server may have ended it because the connection was closed.
 func (a *Attempt) keepBody(ctx context.Context, resp *http.Response, limit int) {
 	decoded, err := decode(resp)
 	if err != nil {

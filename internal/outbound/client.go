@@ -122,8 +122,8 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 	return a
 }
 
-// identity asks for bodies that are kept to come as they are. Without it, any coding would be
-// acceptable (RFC 9110, section 12.5.3). It is shared by all requests.
+// identity asks for bodies without a content coding. Without it, any coding would be acceptable
+// (RFC 9110, section 12.5.3). It is shared by all requests.
 var identity = []string{"identity"}
 
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
@@ -203,12 +203,12 @@ func (c *Client) try(req *http.Request, host string, fresh bool, a *Attempt) (*c
 // The other side may close a connection just when it is used again. The request is sent again, over
 // a new one, if nothing of it had left, or the connection was closed before. Otherwise it may have
 // arrived: an endpoint that crashes while it handles an event closes the connection too, and must
-// not get the event twice at once, for one attempt on record (RFC 9110, section 9.2.2). That is the
-// attempt's failure then, as over a new connection.
+// not get the event twice at once, for one attempt on record (RFC 9110, section 9.2.2). That counts
+// as the attempt's failure, as over a new connection.
 //
-// Silence is the same, but says less: a middlebox may have forgotten the connection, or the other
-// side reads no more from it after an earlier answer. So the attempt ends, and is said to be in
-// doubt: the next, a timeout later and on its own record, is sure to be over a new connection.
+// Silence is treated alike, but proves less: a middlebox may have forgotten the connection, or the
+// other side reads no more from it after an earlier response. So the attempt ends, in doubt: the
+// next, a timeout later and on its own record, is sure to use a new connection.
 func (c *Client) reuse(req *http.Request, host string, a *Attempt) (*connection, *http.Response, error) {
 	conn := c.idle.take(req.URL.Scheme, host)
 	if conn == nil {
@@ -230,7 +230,7 @@ func (c *Client) reuse(req *http.Request, host string, a *Attempt) (*connection,
 	return nil, nil, err
 }
 
-// rewind has the body of a request, if it has one, be sent from its beginning.
+// rewind makes a request send its body, if it has one, from the beginning.
 func rewind(req *http.Request) (err error) {
 	if req.GetBody != nil {
 		req.Body, err = req.GetBody()

@@ -26,7 +26,7 @@ type trail struct {
 	trusted bus.DenyList
 	// dialled is set with the first address, private with the first that is not public.
 	dialled, private atomic.Bool
-	// connected is set once a TCP connection is made. Then private is of its address; a dial that
+	// connected is set once a TCP connection is made. Then private is about its address; a dial that
 	// came too late may still set it.
 	connected atomic.Bool
 	// http2 is set if the connection speaks HTTP/2.
@@ -35,8 +35,8 @@ type trail struct {
 	wire atomic.Pointer[wire]
 }
 
-// public reports whether the address that was connected to is public, or else all that were
-// dialled.
+// public reports whether the address that was connected to is public or, without a connection,
+// whether all dialled addresses are.
 func (t *trail) public() bool { return t.dialled.Load() && !t.private.Load() }
 
 // isPublic reports whether an address is public, or counts as that.

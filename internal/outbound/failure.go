@@ -40,7 +40,8 @@ func explained(err error) error {
 	return err
 }
 
-// resolverError is why a look-up failed, without addresses, which are in errors of its connections.
+// resolverError returns why a look-up failed, without the addresses in the errors of its
+// connections.
 func resolverError(err *net.DNSError) string {
 	switch {
 	case err.IsNotFound:
@@ -74,14 +75,14 @@ func wrongCertificate(err error) string {
 // connectError is an error before there was a connection, including its TLS.
 type connectError struct {
 	error
-	// connected is whether there was one of TCP.
+	// connected is whether there was a TCP connection.
 	connected bool
 }
 
 func (e *connectError) Unwrap() error { return e.error }
 
-// classify returns the class of an error of an attempt: one of the errors of attempts in bus. Where
-// an error does not tell, the time at which it came does.
+// classify returns the class of an error of an attempt: one of the errors of attempts in bus. If
+// the error itself does not show it, the time at which it came does.
 func classify(ctx context.Context, err error) string {
 	var denied *deniedError
 	var name *net.DNSError

@@ -24,7 +24,7 @@ type connection struct {
 	// early is whether the response began before all of the last request had arrived. The other side
 	// may never read the rest of it, nor any later request.
 	early bool
-	// silent is whether no byte of an answer to the last request had come when that failed.
+	// silent is whether no byte of a response to the last request had come when the request failed.
 	silent bool
 	// Set while it is idle: its place in the pool, and the timer that ends its grace or closes it.
 	place  *list.Element
@@ -50,7 +50,7 @@ func (c *connection) send(req *http.Request) (*connection, *http.Response, error
 // net/http holds. No answer begins before it has left.
 const oneWrite = 4 << 10
 
-// watch returns a context in which it is noted whether the answer to a request comes early. When
+// watch returns a context that records whether the response to a request comes early. When
 // RoundTrip returns it is too late for that: it waits a little for the rest of the body.
 func (c *connection) watch(req *http.Request) context.Context {
 	return httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
@@ -77,7 +77,7 @@ type idlePool struct {
 	byHost map[origin][]*connection // the longest idle first
 	all    list.List                // of *connection, the longest idle first
 	closed bool
-	// doubted has until when no connections of a host are kept: see doubt.
+	// doubted has the time until which no connections to a host are kept: see doubt.
 	doubted map[origin]time.Time
 }
 

@@ -18,7 +18,8 @@ var (
 
 // dialTLS makes a TLS connection. It offers HTTP/1.1, which costs less for one request at a time,
 // and HTTP/2 too if the server does not confirm the first: it may speak only HTTP/2, or no ALPN.
-// Both handshakes take no longer than one may: the timeout to dial, and that to shake hands.
+// Both attempts together take no longer than one may: the timeout to dial, and the timeout to shake
+// hands.
 func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -78,7 +78,7 @@ func (w *wire) isClosed() bool {
 	return w.raw != nil && (w.raw.Control(w.look) != nil || w.hungUp)
 }
 
-// mark is how far a connection had got when a request began.
+// mark is the counts of a connection when a request began.
 type mark struct{ begun, written, read int64 }
 
 func (w *wire) mark() mark { return mark{w.begun.Load(), w.written.Load(), w.read.Load()} }

@@ -34,8 +34,8 @@ type Pool struct {
 	Discarded func(entry any)
 	// Completed, if given, takes each result that Redis has stored.
 	Completed func(task *queue.Task, result queue.Result)
-	// EndedElsewhere means that a job may end while a thread still runs it, so that a result that
-	// comes too late is nothing to warn of.
+	// EndedElsewhere means that a job may end while a thread still runs it, so that a late result is
+	// no reason to warn.
 	EndedElsewhere bool
 }
 
@@ -51,7 +51,7 @@ type pool struct {
 	offers chan *source
 	// busy is the number of threads that run a job.
 	busy *atomic.Int64
-	// loops are all that run.
+	// loops counts the running goroutines.
 	loops *sync.WaitGroup
 }
 

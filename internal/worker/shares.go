@@ -10,13 +10,13 @@ import (
 
 // The rules of [shares].
 const (
-	// slowAfter is for how long a thread is busy with an owner's task that makes the owner a slow one.
+	// slowAfter is how long a thread must be busy with an owner's task to make the owner slow.
 	slowAfter = time.Second
 	// slowMemory is for how long an owner stays slow once its tasks are quick again, and for how long
 	// a slow one waits for threads after it had one.
 	slowMemory = 10 * time.Second
 	// stallAfter is for how long a thread may be busy before an owner that holds too many is full.
-	// Until then the threads that are left wait, since the owner's may be free again.
+	// Until then the remaining threads wait, since the owner's may be free again.
 	stallAfter = 50 * time.Millisecond
 	// The entries of a full owner are put off for as long as its oldest task has run, within these.
 	minRecheck, maxRecheck = 20 * time.Millisecond, 250 * time.Millisecond
@@ -70,7 +70,7 @@ type owner struct {
 	open int
 	// slowUntil is until when it is slow, though no thread is busy with it.
 	slowUntil time.Time
-	// quick is whether its last task was.
+	// quick is whether its last task was quick.
 	quick    bool
 	lastSeen time.Time
 	// shared are the further owners of its tasks, hosts the ones among them that only requests have
@@ -245,7 +245,7 @@ func (g *grant) refuse(o *owner, recheck time.Duration) {
 	g.full = append(g.full, queue.Full{Owner: o.name, Recheck: recheck})
 }
 
-// refuseMembers makes those full that share an owner that is, unless they are known to be quick:
+// refuseMembers makes the owners full that share a full owner, unless they are known to be quick:
 // their entries may not show that they share it.
 func (g *grant) refuseMembers(o *owner) {
 	named := map[queue.Owner]bool{}
@@ -348,7 +348,7 @@ func (s *shares) knowAll(names []queue.Owner, now time.Time) (all []*owner) {
 	return all
 }
 
-// share notes which owners a first owner has besides.
+// share records the further owners of a first owner.
 func (o *owner) share(others []*owner) {
 	if slices.Equal(o.shared, others) {
 		return

@@ -10,8 +10,8 @@ import (
 )
 
 // source is the queue of one partition. It has one connection that waits for a job, for all threads
-// of a pool. Whenever there is one it offers that to them, and waits until one of them has tried to
-// take it. Sources that offer take turns, so that one with many jobs does not keep all threads.
+// of a pool. When there is a job, it offers the job to them, and waits until one of them has tried
+// to take it. Sources that offer take turns, so that one with many jobs does not keep all threads.
 type source struct {
 	*queue.Queue
 	waiter *rdb.Waiter
@@ -28,7 +28,7 @@ func newSource(q *queue.Queue, waiter *rdb.Waiter) *source {
 	return &source{Queue: q, waiter: waiter, acquired: make(chan struct{}), touched: make(chan struct{}, 1)}
 }
 
-// touch has the scheduler ask when the next job is due.
+// touch makes the scheduler ask when the next job is due.
 func (s *source) touch() {
 	select {
 	case s.touched <- struct{}{}:
@@ -48,7 +48,7 @@ func (s *source) rest(ctx context.Context, atLeast, atMost time.Duration) {
 	}
 }
 
-// awayTimeout is how long a source is waited for that was away: until it is known to be back.
+// awayTimeout is how long to wait for a source after an outage, until it is known to be back.
 const awayTimeout = time.Millisecond
 
 // offer offers the jobs of a source to the threads until the context is done. Once a source is

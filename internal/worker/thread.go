@@ -51,7 +51,7 @@ func (t *thread) workers() []bus.WorkerID {
 	return append([]bus.WorkerID{t.id}, t.spares...)
 }
 
-// lookAgain has the thread ask a source for a job, whether or not that offers one.
+// lookAgain makes the thread ask a source for a job, even if the source does not offer one.
 func (t *thread) lookAgain(s *source) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,9 +151,9 @@ func (p *pool) startThread(ctx context.Context) {
 // sourcePatience is how long a thread waits for a source before another thread takes its place.
 const sourcePatience = 500 * time.Millisecond
 
-// replaceWhileAway has another thread take the place of one that calls a source, should that be
-// away, until the function that it returns is called. The job is the thread's, so it has to wait;
-// but other sources must not. It ends when it has no job any more.
+// replaceWhileAway lets another thread take the place of one that calls a source, if the source is
+// unavailable, until the returned function is called. The job is the thread's, so the thread has to
+// wait; but other sources must not. The thread ends when it has no job any more.
 func (p *pool) replaceWhileAway(ctx context.Context, t *thread) (arrived func()) {
 	if len(p.sources) == 1 || t.isReplaced() {
 		return func() {}

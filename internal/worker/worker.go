@@ -67,8 +67,8 @@ type Worker struct {
 	busy map[bus.Queue]*atomic.Int64
 }
 
-// New makes a worker. Registries are where the threads of all its pools are noted, one in each
-// partition: a heartbeat is one call, which notes the limits of this queue's kinds too.
+// New makes a worker. Registries are the registries of the threads of all its pools, one in each
+// partition: a heartbeat is one call, which also records the limits of this queue's kinds.
 func New(registries []*queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
 	w := &Worker{registries: registries, config: config, log: log, now: now, busy: map[bus.Queue]*atomic.Int64{}}
 	for _, p := range config.Pools {
