@@ -15,7 +15,8 @@ import (
 // MaxNext is how many of the next jobs of a queue the bus lists at most.
 const MaxNext = 100
 
-// Threads are the threads of all workers. They have the JSON of the bus's GET /threads, without nulls.
+// Threads are the threads of all workers. They have the JSON of the bus's GET /threads, without
+// nulls.
 type Threads struct {
 	// Active counts the threads heard from in the last 30 s, including threads of other programs.
 	Active int `json:"active"`

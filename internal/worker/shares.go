@@ -35,9 +35,9 @@ const (
 //   - An owner is slow if a thread has been busy with it for over a second, until it has been quick
 //     again for ten. All slow owners hold at most three quarters of the threads.
 //   - A slow owner holds at most the threads, divided by the number of owners that wait, itself
-//     included: the slow ones, and if few threads are left all that hold one. It may hold one in any
-//     case. An owner that several share, as a host, is slow while two of them are: then this applies
-//     to it too, but not to the owners known to be quick.
+//     included: the slow ones, and if few threads are left all that hold one. It may hold one in
+//     any case. An owner that several share, as a host, is slow while two of them are: then this
+//     applies to it too, but not to the owners known to be quick.
 //
 // It is safe for concurrent use.
 type shares struct {
