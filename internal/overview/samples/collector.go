@@ -124,7 +124,7 @@ func (c *Collector) collect(ctx context.Context, reader Reader) overview.Sample 
 	defer cancel()
 	drafts := c.readPartitions(ctx, reader)
 	d := merge(drafts)
-	if d.Redis != "" {
+	if d.Redis != "" && !d.goesOn(d.Redis) {
 		return d.Sample
 	}
 	d.addSubscribers()
@@ -136,7 +136,7 @@ func (c *Collector) collect(ctx context.Context, reader Reader) overview.Sample 
 		{overview.PartMachines, watches | Scrape, c.readMachines},
 		{overview.PartProcesses, watches, c.readProcesses},
 	}
-	if why := drafts[0].Redis; why != "" { // each would wait for it
+	if why := drafts[0].Redis; why != "" && !d.goesOn(why) { // each would wait for it
 		for _, p := range once {
 			d.Unread = append(d.Unread, overview.Unread{Part: p.name, Why: why})
 		}

@@ -46,9 +46,14 @@ func (p *partition) collect(ctx context.Context, reader Reader) *draft {
 	d := &draft{reader: reader, node: p.redis.Node(), Sample: overview.Sample{At: p.now()}}
 	if reader&watches == 0 {
 		for _, part := range p.parts() {
-			if p.read(ctx, d, part); len(d.Unread) > 0 {
+			if p.read(ctx, d, part); len(d.Unread) > 0 && !d.goesOn(d.Unread[0].Why) {
 				return d.away(d.At, d.Unread[0].Why)
 			}
+		}
+		if len(d.Unread) > 0 {
+			away := d.away(d.At, d.Unread[0].Why)
+			away.Memory, away.accounts = d.Memory, d.accounts
+			return away
 		}
 		return d
 	}

@@ -108,6 +108,7 @@ type page struct {
 
 func (p page) show(s overview.Sample) {
 	p.showRedis(s)
+	p.showOthers(s)
 	if s.Redis != "" {
 		return
 	}
@@ -129,6 +130,10 @@ func (p page) show(s overview.Sample) {
 	}
 	p.send(jobsDue, float64(s.Due))
 	p.send(replaysRunning, float64(s.RunningReplays))
+}
+
+// showOthers shows the metrics that need no key of queues and subscribers, as far as they were read.
+func (p page) showOthers(s overview.Sample) {
 	for _, t := range s.JobTypes {
 		p.showType(t)
 	}

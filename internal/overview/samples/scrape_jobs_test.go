@@ -59,3 +59,24 @@ func TestJobTypesAreMissingWhileRedisIsUnavailable(t *testing.T) {
 	config.CountJobs = func(context.Context) ([]jobs.CountedType, error) { return nil, bus.ErrUnavailable }
 	assert.NotContains(t, shownOf(t, config, time.Now), "routemaster_job_type")
 }
+
+// TestADamagedQueueHidesNoJobTypes has a key of subscribers be of another type: what does not need
+// it is shown all the same.
+func TestADamagedQueueHidesNoJobTypes(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		b := storetest.NewBus(t, server)
+		config := busOf(b.Store)
+		config.CountJobs = func(context.Context) ([]jobs.CountedType, error) {
+			return []jobs.CountedType{{Type: jobs.Type{Name: "ship"}}}, nil
+		}
+		require.NoError(t, b.Redis.Set(t.Context(), "subscribers", "rubbish", 0).Err())
+		require.NoError(t, b.Redis.HSet(t.Context(), "accounts", "shop", 7).Err())
+		text := page(t, scraped(config, time.Now))
+		for _, line := range []string{
+			"routemaster_redis_up 0", `routemaster_job_type_queued{job_type="ship"} 0`, `routemaster_client_kept_bytes{client="shop"} 7`,
+		} {
+			assert.Contains(t, text, line+"\n")
+		}
+		assert.NotContains(t, text, "routemaster_jobs_due")
+	})
+}
