@@ -1,10 +1,14 @@
 package web_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +22,26 @@ import (
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
+
+// requireAllTried requires a request of each operation of the API, but for those of a subscriber,
+// which have tests of their own.
+func requireAllTried(t *testing.T, requests []string) {
+	t.Helper()
+	text, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	var described struct{ Paths map[string]map[string]any }
+	require.NoError(t, json.Unmarshal(text, &described))
+	parameter := regexp.MustCompile(`\\{[a-z]+\\}`)
+	for path, operations := range described.Paths {
+		if strings.HasPrefix(path, "/subscriber") {
+			continue
+		}
+		for method := range operations {
+			asked := regexp.MustCompile("^" + strings.ToUpper(method) + " " + parameter.ReplaceAllString(regexp.QuoteMeta(path), "[^/]+") + "$")
+			assert.True(t, slices.ContainsFunc(requests, asked.MatchString), "%s %s has no row", strings.ToUpper(method), path)
+		}
+	}
+}
 
 func TestWhoMayDoWhat(t *testing.T) {
 	const event = `{"type":"noop","url":"https://x.example/"}`
@@ -81,6 +105,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/v1/jobs", "", 401, 200, 200, 401, 200},
 		{"GET", "/v1/jobs/" + job + "1", "", 401, 200, 200, 401, 200},
 		{"GET", "/v1/jobs/echo/" + job + "1", "", 401, 200, 200, 401, 200},
+		{"GET", "/v1/jobs/echo/" + job + "1/attempts", "", 401, 200, 200, 401, 200},
 		{"POST", "/v1/jobs/echo/fetch", "", 401, 200, 204, 401, 200}, // the first gets the one, the second the other
 		{"POST", "/v1/jobs/echo/" + job + "1/extend", `{"attempt":3,"timeout":600000}`, 401, 200, 200, 401, 200},
 		{"POST", "/v1/jobs/echo/" + job + "1", `{"attempt":3,"status":"succeeded"}`, 401, 200, 200, 401, 200},
@@ -103,6 +128,12 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"POST", "/state-machines/m/labels/x/evaluate?wait=0", "", 401, 200, 200, 401, 200},
 		{"DELETE", "/state-machines/m/labels/x", "", 401, 204, 204, 401, 204},
 	}
+	var tried []string
+	for _, r := range routes {
+		path, _, _ := strings.Cut(r.path, "?")
+		tried = append(tried, r.method+" "+path)
+	}
+	requireAllTried(t, tried)
 	test := func(t *testing.T, redis *rdbtest.Server, scheme string) {
 		a := newAPI(t, redis)
 		a.scheme = scheme

@@ -43,8 +43,7 @@ func (d *draft) away(at time.Time, why string) *draft {
 }
 
 // goesOn reports whether reading goes on although a part is unreadable for the given reason. A
-// scrape shows memory, accounts, job types and machines if Redis has answered, with a key of another
-// type.
+// scrape shows memory, accounts, job types and machines also if a key is of another type.
 func (d *draft) goesOn(why string) bool { return d.reader == Scrape && why == notOfTheBus }
 
 // hasDamage reports whether foreign data made a part unreadable.

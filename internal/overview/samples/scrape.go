@@ -132,7 +132,7 @@ func (p page) show(s overview.Sample) {
 	p.send(replaysRunning, float64(s.RunningReplays))
 }
 
-// showOthers shows the metrics that need no key of queues and subscribers, as far as they were read.
+// showOthers shows the metrics that need no key of queues and subscribers, as far as they are read.
 func (p page) showOthers(s overview.Sample) {
 	for _, t := range s.JobTypes {
 		p.showType(t)
