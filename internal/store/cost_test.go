@@ -77,8 +77,8 @@ func TestCommandsOfTheHotPath(t *testing.T) {
 	idle, together := commandsAhead(t)
 	for header, counts := range map[string]map[string]int{
 		"lua/topic_publish.lua": {
-			"for one that joins a current batch":   commands(t, f, publish("gadgets")),
-			"for one that opens and fills a batch": commands(t, f, publish("widgets")),
+			"if it joins a current batch":   commands(t, f, publish("gadgets")),
+			"if it opens and fills a batch": commands(t, f, publish("widgets")),
 		},
 		"../queue/lua/acquire.lua": {"for a batch of one event": acquire, "more where batches may be taken ahead": idle - acquire},
 		"../queue/lua/complete_acquire.lua": {
@@ -145,7 +145,7 @@ func TestCommandsOfAHistory(t *testing.T) {
 	_, cost, _ := strings.Cut(string(text), "-- Cost")
 	cost, _, _ = strings.Cut(cost, "\nlocal")
 	cost = strings.Join(strings.Fields(strings.ReplaceAll(cost, "\n--", " ")), " ")
-	assert.Contains(t, cost, fmt.Sprintf("%d more where the key plans is there; %d more if the topic keeps a history, %d once",
+	assert.Contains(t, cost, fmt.Sprintf("%d more if the key plans exists; %d more if the topic keeps a history, %d once",
 		planned-without, growing-planned, full-planned))
-	assert.Contains(t, cost, fmt.Sprintf("%d more while somebody watches the topic", watched-full))
+	assert.Contains(t, cost, fmt.Sprintf("%d more while the topic has a live tail", watched-full))
 }
