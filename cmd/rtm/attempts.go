@@ -31,8 +31,8 @@ with -f an object a line.`,
 	example: "  rtm attempts -b @production\n  rtm attempts --batch OFMKv1hQt3zq0Zb5AAAB -b @production\n" +
 		"  rtm attempts -f --subscriber shop--1 -b bus.example -t $ROOT_KEY",
 	flags: func(f *pflag.FlagSet) {
-		f.String("batch", "", "only those of the batch with this `ID`")
-		f.String("outcome", "", "only those with this outcome: acknowledged, partial, failed or dead")
+		f.String("batch", "", "only attempts of the batch with this `ID`")
+		f.String("outcome", "", "only attempts with this outcome: acknowledged, partial, failed or dead")
 		f.BoolP("follow", "f", false, "go on with new ones, until Ctrl-C")
 	},
 	json: jsonArray,

@@ -42,7 +42,7 @@ func (b *busFlags) add(command *cobra.Command) {
 
 func (b *busFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVarP(&b.bus, "bus", "b", "", "the bus, instead of $"+busVariable+": a domain, a URL, or @NAME for one of .rtmrc")
-	flags.StringVarP(&b.token, "token", "t", "", "the token, or the root key, instead of that of .rtmrc or $"+tokenVariable)
+	flags.StringVarP(&b.token, "token", "t", "", "the token, or the root key, instead of the one in .rtmrc or $"+tokenVariable)
 	flags.StringVar(&b.ca, "ca", "", "trust the certificates in this PEM `file`, besides the system's")
 	flags.BoolVar(&b.insecure, "insecure", false, "trust any certificate: for trying things out only")
 	flags.BoolVarP(&b.verbose, "verbose", "v", false, "print each request to the bus and its response on stderr")

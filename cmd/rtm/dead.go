@@ -59,10 +59,10 @@ many they are on a terminal, and asks first.`,
 var letterFlags = []string{"reason", "status", "since", "before"}
 
 func addLetterFlags(f *pflag.FlagSet) {
-	f.String("reason", "", "only those with this `REASON`: attempts, age, refused, rejected or removed")
-	f.String("status", "", "only those whose last attempt was answered with this `STATUS`, like 503, or none: with no answer")
-	f.String("since", "", "only those that died since this `TIME`, in RFC 3339, in ms since the Unix epoch, or 3h for 3 hours ago")
-	f.String("before", "", "only those that died before this `TIME`")
+	f.String("reason", "", "only letters with this `REASON`: attempts, age, refused, rejected or removed")
+	f.String("status", "", "only letters whose last attempt was answered with this `STATUS`, like 503, or none: with no answer")
+	f.String("since", "", "only letters that died since this `TIME`, in RFC 3339, in ms since the Unix epoch, or 3h for 3 hours ago")
+	f.String("before", "", "only letters that died before this `TIME`")
 }
 
 // readLetterFilter reads the flags. Errors are [usageError]s.

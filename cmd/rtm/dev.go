@@ -34,7 +34,7 @@ func newDevCommand() *cobra.Command {
 service that prints each job and reports that it is done. Publish one event, and enqueue one job. Then print commands
 to try next, and run until Ctrl-C.
 
---machines runs state machines too, in place of those of ROUTEMASTER_MACHINES. {placeholders.service} is then the address
+--machines runs state machines too, in place of the ones in ROUTEMASTER_MACHINES. {placeholders.service} is then the address
 of the service, whatever the files say: it prints the webhooks and feeds requested there, and answers 200 with {}. Others
 are requested where the files say.
 

@@ -59,7 +59,7 @@ attempt failed, separated by tabs. Only --json and rtm job show have the data.`,
 				"  rtm job list --archived --status failed --limit 20 -b @production",
 			flags: func(f *pflag.FlagSet) {
 				f.Bool("archived", false, "the jobs that have ended")
-				f.String("status", "", "only those with this `STATUS`: queued or in-progress, or with --archived succeeded, failed, expired or cancelled")
+				f.String("status", "", "only jobs with this `STATUS`: queued or in-progress, or with --archived succeeded, failed, expired or cancelled")
 				f.Int("limit", clientjobs.MaxPage, "print `COUNT` jobs at most")
 				f.String("before", "", "go on at this `PLACE`, which the command before has said")
 			},

@@ -49,7 +49,7 @@ and cannot be changed. The type belongs to the client that makes it.`,
 		},
 		{
 			use: "list", short: "list all job types, with how many jobs of them have not ended",
-			long: `List all types of jobs, newest first. QUEUED is the jobs that wait; WAITING is those of them that are due and held back by
+			long: `List all types of jobs, newest first. QUEUED are the jobs that wait; WAITING are queued jobs that are due and held back by
 the limit, which is CONCURRENCY, or by a pause; IN PROGRESS is those that their service has. SENT TO is the URL that jobs are POSTed to,
 "pull" if services fetch them, or DOWNSTREAM_URL if they go where the bus's operator says. STATE is "held until" a time while no job is
 sent because the service asked for time (429 or 503).

@@ -55,8 +55,8 @@ Without a terminal each label is a line with its name and its state, separated b
 			example: "  rtm label list drip_feed -b @production\n  rtm label list drip_feed --state send_welcome --errored -b @production\n" +
 				"  rtm label list drip_feed --limit 1000000 --json -b @production",
 			flags: func(f *pflag.FlagSet) {
-				f.String("state", "", "only those in this `STATE`")
-				f.Bool("errored", false, "only those whose action has failed for good")
+				f.String("state", "", "only labels in this `STATE`")
+				f.Bool("errored", false, "only labels whose action has failed for good")
 				f.Int("limit", 100, "print `COUNT` labels at most")
 				f.String("after", "", "go on behind this `LABEL`")
 			},
@@ -75,8 +75,8 @@ Without a terminal each label is a line with its name and its state, separated b
 			}),
 		},
 		{
-			use: "set MACHINE LABEL PATH=VALUE...", short: "merge metadata into that of a label, which may move it", kinds: aLabelAndMore,
-			long: "Merge metadata into that of a label, which has its gate evaluated if that has a trigger for it: objects are merged,\n" +
+			use: "set MACHINE LABEL PATH=VALUE...", short: "merge metadata into a label, which may move it", kinds: aLabelAndMore,
+			long: "Merge metadata into a label, and evaluate its gate if that has a trigger for it: objects are merged,\n" +
 				"anything else replaces what is there, and null removes it.\n\n" + metadataHelp,
 			example: "  rtm label set drip_feed user-7 plan=pro address.city=null -b @production\n" +
 				"  jq .user event.json | rtm label set drip_feed user-7 --create --data - -b @production",
@@ -130,7 +130,7 @@ asked.`,
 		{
 			use: "history MACHINE LABEL", short: "list the moves of a label, and why it has moved", kinds: aLabel,
 			long: `List the last 100 moves of a label, the latest first; also of one that was deleted, for 24 hours. If there were more, a
-line on stderr says how many. TRIGGER is what had the gate evaluated, STATUS that of the answer to the action's webhook.
+line on stderr says how many. TRIGGER is the cause of the evaluation, STATUS the status of the answer to the action's webhook.
 --json also has the values of the condition's parts.
 
 Without a terminal each move is a line with its time, the states that it was from and to (empty for the creation and the

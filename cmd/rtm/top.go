@@ -23,10 +23,10 @@ func newTopCommand() *cobra.Command {
 what is queued for them, the age of the oldest event, the events acknowledged a second, and their health; job types and
 state machines, if there are any, with what waits, what is done and what fails; the memory of Redis beside its marks; and
 what is wrong, worst first. It sends the bus one request every interval, GET /overview. The bus takes a sample every 2 s
-while somebody looks, up to 3.5 s if it is large: with a shorter interval some answers are the same. The key ? explains
+while it is looked at, up to 3.5 s if it is large: with a shorter interval some answers are the same. The key ? explains
 the rest.
 
-With --once it prints the state of the bus, and exits. If the bus does not know its rates yet, because nobody has looked
+With --once it prints the state of the bus, and exits. If the bus does not know its rates yet, because it was not looked at
 lately and no worker runs, it asks again at the interval, for 5 s.`,
 		Example: "  rtm top -b @production\n  rtm top -b bus.example -t shop--1 --sort oldest --filter '^shop'\n" +
 			"  rtm top -b @production --once --json",

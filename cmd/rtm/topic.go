@@ -14,7 +14,7 @@ var topicRows = row{
 		{
 			use: "list", short: "list all topics",
 			long: `List all topics: as a table on a terminal, else a line for each, with name, publisher, and how many events were ever
-received, separated by tabs. With --json an array of objects with the fields name, publisher (empty while nobody has
+received, separated by tabs. With --json an array of objects with the fields name, publisher (empty while none has
 published) and events.`,
 			example: "  rtm topic list -b bus.example -t shop--1\n  rtm topic list -b @production --json",
 			flags:   addShowTokensFlag,

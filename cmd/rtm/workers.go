@@ -15,7 +15,7 @@ var workersRow = row{
 	use: "workers [QUEUE]", kinds: []kind{queue},
 	short: "show what the threads of all workers run, or the jobs of a queue that run next: for the operator",
 	long: `Show what the threads of all workers run now; or of a queue the jobs that run next, the next first. The queue main has
-the deliveries, aux the housekeeping, jobs those of services, machines the labels. Of each queue at most 500 threads are
+the deliveries, aux the housekeeping, jobs the jobs of services, machines the labels. Of each queue at most 500 threads are
 looked at; if there are more, or if threads were not heard of for 30 s, a line on stderr says so.
 
 Without a terminal each job is a line with its queue, what it does (batch delivers a batch), its arguments, and of a batch

@@ -17,7 +17,7 @@ func (h *subscriberHandlers) attemptOperations() []operation {
 			id: "listAttempts", tag: "subscribers",
 			summary: "List the last attempts to deliver",
 			params: []parameter{
-				{name: "batch", words: "Only those of this batch."},
+				{name: "batch", words: "Only attempts of this batch."},
 				{
 					name: "outcome", enum: texts(bus.Outcomes),
 					words: "Only those that came to this.",

@@ -154,7 +154,7 @@ func (h *machineHandlers) operations() []operation {
 		{
 			method: http.MethodPatch, path: "/state-machines/{machine}/labels/{label}", handle: h.patchLabel, query: ignoreOthers,
 			id: "changeLabel", tag: "labels",
-			summary: "Merge metadata into that of a label",
+			summary: "Merge metadata into a label",
 			about: "Objects merge, anything else replaces what is there, and null removes it (RFC 7396). A gate with" +
 				" a trigger for what was sent is evaluated.",
 			params: []parameter{
@@ -193,7 +193,7 @@ func (h *machineHandlers) operations() []operation {
 				movesBefore,
 				movesLimit,
 			},
-			returns: pages("The last moves, of the 100 that are kept, the latest first. Those of a deleted label are kept "+
+			returns: pages("The last moves, of the 100 that are kept, the latest first. A deleted label's moves are kept "+
 				"for 24 hours.", labelHistoryView{}),
 			fails: []problem{notFound, labelDeleted},
 		},

@@ -241,7 +241,7 @@ var (
 	}
 	listAfter = parameter{
 		name: "after", component: "After",
-		words: "The name behind which the list begins: that of the last element of the page before.",
+		words: "The name behind which the list begins: the last one of the page before.",
 	}
 	pageLimit = parameter{
 		name: "limit", kind: "integer", min: 1, max: rest.MaxLimit, fallback: rest.DefaultLimit, component: "PageLimit",

@@ -32,7 +32,7 @@ func (a *API) overviewOperations() []operation {
 			params: []parameter{
 				{
 					name: "of", fallback: "bus",
-					words: "bus, topic/ and the name of a topic, or subscriber/ and that of a client.",
+					words: "bus, topic/ and the name of a topic, or subscriber/ and the name of a client.",
 				},
 				{
 					name: "range", fallback: "15m", enum: rangeNames(),

@@ -35,7 +35,7 @@ func (h *queueHandlers) operations() []operation {
 			params: []parameter{
 				{
 					name: "queue", in: "path", enum: []string{"main", "aux", "jobs", "machines"},
-					words: "One of the queues: `main` has the deliveries, `aux` the housekeeping, `jobs` those of services, " +
+					words: "One of the queues: `main` has the deliveries, `aux` the housekeeping, `jobs` the jobs of services, " +
 						"`machines` labels.",
 				},
 				pageLimit,

@@ -42,8 +42,8 @@ func (h *subscriberHandlers) replayOperations() []operation {
 			summary: "Have a topic's history delivered again",
 			params:  []parameter{replayKey},
 			body:    &body{of: sentReplay{}, example: `{"topic":"widgets","from":501}`},
-			returns: returns(http.StatusAccepted, "It is being copied to the queue. Positions are resolved: `from` is that of the first event that "+
-				"the history has, `to` at most that of the newest.", begunReplayView{}),
+			returns: returns(http.StatusAccepted, "It is being copied to the queue. Positions are resolved: `from` is the first event that "+
+				"the history has, `to` at most its newest.", begunReplayView{}),
 			fails: []problem{notFound, replayRefused},
 		},
 		{
