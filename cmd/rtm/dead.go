@@ -157,20 +157,17 @@ func (m letterMove) run(c *call) error {
 		return m.each(c)
 	}
 	filter, err := readLetterFilter(c)
+	var found subscriber.Moved
+	asks := m.loses && c.asking().asks(c.Command)
+	if err == nil && (asks || c.is("dry-run")) {
+		found, err = findLetters(c, filter)
+	}
 	switch {
 	case err != nil:
 		return err
 	case c.is("dry-run"):
-		found, err := findLetters(c, filter)
-		if err != nil {
-			return err
-		}
 		return c.say("there are " + amount(found))
-	case m.loses && c.asking().asks(c.Command):
-		found, err := findLetters(c, filter)
-		if err != nil {
-			return err
-		}
+	case asks:
 		if err := c.ask("to discard: " + amount(found)); err != nil {
 			return err
 		}

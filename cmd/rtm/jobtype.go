@@ -354,17 +354,17 @@ func typeRow(t clientjobs.TypeInfo) []string {
 func typeLine(t clientjobs.TypeInfo) []string {
 	retention := ""
 	if t.Retention != nil {
-		retention = strconv.FormatInt(*t.Retention, 10)
+		retention = number(*t.Retention)
 	}
 	row := append([]string{t.Name}, typeCounts(t)...)
 	row = append(row, strconv.FormatBool(t.Paused), strconv.Itoa(t.Concurrency), t.Strategy, strconv.Itoa(t.Attempts))
-	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner, milliseconds(t.HeldUntil), strings.Join(t.Clients, ","),
+	return append(row, number(int64(t.Timeout)), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner, milliseconds(t.HeldUntil), strings.Join(t.Clients, ","),
 		milliseconds(t.NextAt))
 }
 
 func typeCounts(t clientjobs.TypeInfo) (cells []string) {
 	for _, n := range []int64{t.Counts.Queued, t.Counts.Waiting, t.Counts.InProgress} {
-		cells = append(cells, strconv.FormatInt(n, 10))
+		cells = append(cells, number(n))
 	}
 	return cells
 }

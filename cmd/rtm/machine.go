@@ -49,7 +49,7 @@ Each problem is printed as file:line:column: message, and the exit status is the
 			return err
 		},
 	}
-	addJSONFlag(command, &asJSON)
+	command.Flags().BoolVar(&asJSON, "json", false, jsonArray)
 	return command
 }
 

@@ -105,10 +105,7 @@ func selectMachine(d *machines.Definitions, name string) (*machines.Machine, err
 	if m := d.Machine(machines.Name(name)); m != nil {
 		return m, nil
 	}
-	var names []string
-	for _, m := range d.Machines {
-		names = append(names, string(m.Name))
-	}
+	names := namesOf(d.Machines, func(m *machines.Machine) string { return string(m.Name) })
 	switch {
 	case len(names) == 0:
 		return nil, errors.New("the definition has no machine")

@@ -13,8 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"routemaster/client/subscriber"
 	"routemaster/internal/format"
 	"routemaster/internal/terminal"
@@ -31,10 +29,6 @@ type list struct {
 	rows   [][]string
 	// plain writes the output for scripts; if it is nil, that is the rows as lines with tabs.
 	plain func(io.Writer) error
-}
-
-func addJSONFlag(command *cobra.Command, asJSON *bool) {
-	command.Flags().BoolVar(asJSON, "json", false, "print a JSON array")
 }
 
 // cell is a value as a terminal shows it, and as a script reads it.

@@ -113,7 +113,7 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 		{"gap notices", strconv.FormatBool(info.GapNotices)},
 		{"dead letters", showDeadLetters(info.DeadLetters)},
 		{"log attempts", info.LogAttempts},
-		{"queued", strconv.FormatInt(status.Queued, 10) + " events"},
+		{"queued", number(status.Queued) + " events"},
 		{"dead", fmt.Sprintf("%d events in %d letters", status.DeadLetters.Events, status.DeadLetters.Letters)},
 		{"lost", showGap(status.Gap)},
 		{"health", strconv.Itoa(status.Health)},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os/signal"
 	"slices"
 	"strings"
@@ -235,17 +234,15 @@ func (t *tail) say(format string, values ...any) {
 // explainUnknown names the topics that do not exist, and suggests others, if that is why a stream
 // was refused.
 func (t *tail) explainUnknown(ctx context.Context, c *client.Client, refusal error) error {
-	if answer, ok := errors.AsType[*client.Error](refusal); !ok || answer.Status != http.StatusNotFound {
+	if !isNotFound(refusal) {
 		return refusal
 	}
 	known, err := c.Topics(ctx)
 	if err != nil {
 		return refusal
 	}
-	var names, unknown []string
-	for _, topic := range known {
-		names = append(names, topic.Name)
-	}
+	names := namesOf(known, func(t client.Topic) string { return t.Name })
+	var unknown []string
 	for _, topic := range t.topics {
 		if !slices.Contains(names, topic) {
 			unknown = append(unknown, topic+suggest(topic, names))

@@ -32,11 +32,7 @@ func newGroup(name, short, example string, commands ...*cobra.Command) *cobra.Co
 func demandCommand(group *cobra.Command) {
 	group.Args = cobra.ArbitraryArgs // or cobra reports it in its own words
 	group.RunE = func(cmd *cobra.Command, args []string) error {
-		var names []string
-		for _, command := range cmd.Commands() {
-			names = append(names, command.Name())
-		}
-		list := strings.Join(names, ", ")
+		list := strings.Join(namesOf(cmd.Commands(), (*cobra.Command).Name), ", ")
 		if len(args) == 0 {
 			return usageError{fmt.Errorf("%s needs one of its commands: %s", cmd.CommandPath(), list)}
 		}

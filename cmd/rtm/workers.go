@@ -38,11 +38,8 @@ its lane, or for the end of a pause that has none. --json prints an object, or w
 	},
 }
 
-func queueNames() (names []string) {
-	for _, queue := range bus.Queues {
-		names = append(names, string(queue))
-	}
-	return names
+func queueNames() []string {
+	return namesOf(bus.Queues[:], func(queue bus.Queue) string { return string(queue) })
 }
 
 func showThreads(c *call) error {
@@ -72,7 +69,7 @@ func showQueue(c *call, limit int) error {
 		return err
 	}
 	return printList(c, next, "Nothing waits.", jobColumns+"DUE", func(j workers.Job) []any {
-		due := cell{clock(j.DueAt.Time), milliseconds(j.DueAt.Time)}
+		due := cellOf(j.DueAt)
 		switch {
 		case j.Held:
 			due = cell{"held", "held"}
