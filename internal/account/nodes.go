@@ -1,38 +1,12 @@
 package account
 
 import (
-	"context"
-	"slices"
-	"sync"
-
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb"
 )
 
 // Nodes are the accounts of a bus, by the Redis that has them: see [rdb.Partition.Node]. The
 // accounts of partitions of one Redis are joined.
 type Nodes map[string]Accounts
-
-// ReadAll reads the accounts of all partitions at once, and skips unreachable ones. It fails with
-// [bus.ErrUnavailable] if all are.
-func ReadAll(ctx context.Context, partitions rdb.Partitions) (Nodes, error) {
-	all, errs := make([]Accounts, len(partitions)), make([]error, len(partitions))
-	var reading sync.WaitGroup
-	for i, p := range partitions {
-		reading.Go(func() { all[i], errs[i] = Read(ctx, p) })
-	}
-	reading.Wait()
-	if !slices.Contains(errs, nil) {
-		return nil, errs[0]
-	}
-	nodes := Nodes{}
-	for i, p := range partitions {
-		if errs[i] == nil {
-			nodes.Add(p.Node(), all[i])
-		}
-	}
-	return nodes, nil
-}
 
 // Add adds the accounts of a partition. Partitions of one Redis hold older figures of each other
 // than their own, so Add leaves these out.

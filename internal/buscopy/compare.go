@@ -50,14 +50,14 @@ var words = map[string]struct{ keys, elements string }{
 func (c *copying) compare(ctx context.Context) (Report, error) {
 	var sides [2]counts
 	var found [2]map[string]int
-	for i, all := range []rdb.Partitions{c.From, c.To} {
-		c.Progress([]string{"counting the source", "counting the target"}[i], 0, -1)
+	for i, side := range c.sides() {
+		c.Progress("counting the "+side.name, 0, -1)
 		var err error
-		if sides[i], err = c.count(ctx, all); err != nil {
+		if sides[i], err = c.count(ctx, side.all); err != nil {
 			return Report{}, err
 		}
-		c.Progress([]string{"examining the source", "examining the target"}[i], 0, -1)
-		if found[i], err = c.examine(ctx, all); err != nil {
+		c.Progress("examining the "+side.name, 0, -1)
+		if found[i], err = c.examine(ctx, side.all); err != nil {
 			return Report{}, err
 		}
 	}

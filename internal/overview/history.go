@@ -94,9 +94,9 @@ func (h *History) Track(of Subject, over Range) (Track, bool) {
 // Number counts the steps of a range from the Unix epoch on: it is that in which a time is.
 func (r Range) Number(at time.Time) int64 { return at.UnixMilli() / r.Step.Milliseconds() }
 
-// MaxGap is the maximum number of steps that a rate is computed over. If slots between are missing,
+// maxGap is the maximum number of steps that a rate is computed over. If slots between are missing,
 // the rate is the mean of these steps, and their counts are spread over them.
-const MaxGap = 3
+const maxGap = 3
 
 // ring has the last slots of a range.
 type ring struct {
@@ -150,7 +150,7 @@ func (r *ring) add(s Slot) {
 func (r *ring) place(number int64) int { return int(number % int64(r.over.Points)) }
 
 // follows reports whether the newest slot is soon enough after the last of a line for a rate.
-func (r *ring) follows(l *line) bool { return l.number > 0 && r.end-l.number <= MaxGap }
+func (r *ring) follows(l *line) bool { return l.number > 0 && r.end-l.number <= maxGap }
 
 // put notes the numbers of the newest slot about a subject, which are of the figures from first on,
 // unless it has some already. The bus has, so a subscriber or a topic whose name in Redis is empty

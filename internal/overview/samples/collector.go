@@ -76,7 +76,6 @@ type Collector struct {
 	asked map[Reader]asked
 	last  struct {
 		overview.Sample
-		reader  Reader
 		takenAt time.Time
 	}
 }
@@ -97,14 +96,14 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	return c
 }
 
-// Share returns the last sample if it has the same reader and is younger than a second, and takes
-// one otherwise. Callers must not change the sample.
-func (c *Collector) Share(ctx context.Context, reader Reader) overview.Sample {
+// scraped returns the last sample for [Scrape] if it is younger than a second, and takes one
+// otherwise. Callers must not change the sample.
+func (c *Collector) scraped(ctx context.Context) overview.Sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last := &c.last; last.reader != reader || time.Since(last.takenAt) >= shareTTL {
-		last.Sample, last.reader = c.collect(ctx, reader), reader
-		last.takenAt = time.Now()
+	if time.Since(c.last.takenAt) >= shareTTL {
+		c.last.Sample = c.collect(ctx, Scrape)
+		c.last.takenAt = time.Now()
 	}
 	return c.last.Sample
 }
@@ -234,14 +233,14 @@ func (c *Collector) readJobTypes(ctx context.Context, d *draft) error {
 	if err != nil || len(types) == 0 {
 		return err
 	}
-	var counters []bus.Counter
-	for _, t := range types {
-		for _, status := range jobs.Archived {
-			counters = append(counters, endedJobs(t.Name, status)...)
-		}
-	}
 	var counts map[bus.Counter]int64
 	if d.reader != Measure {
+		var counters []bus.Counter
+		for _, t := range types {
+			for _, status := range jobs.Archived {
+				counters = append(counters, endedJobs(t.Name, status)...)
+			}
+		}
 		if counts, err = c.partitions[0].inspector.ReadCounters(ctx, counters); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func (p *partition) ping(ctx context.Context, d *draft) error {
 	var mark rdb.Reply[map[string]string]
 	before := p.now()
 	_ = p.redis.Pipelined(ctx, "ping", func(pipe rdb.Commands) { // each reply has its own error
-		clock, write = pipe.Time(ctx), pipe.LPushX(ctx, layout.Keys{Namespace: p.redis.Namespace()}.SeriesSlot("probe", 0), "")
+		clock, write = pipe.Time(ctx), pipe.LPushX(ctx, p.keys.SeriesSlot("probe", 0), "")
 		mark = p.redis.AskLoss(ctx, pipe)
 	})
 	if err := clock.Err(); err != nil {
@@ -212,7 +212,7 @@ func (p *partition) readAccounts(ctx context.Context, d *draft) error {
 	var accounts, bytes rdb.Reply[map[string]string]
 	looks := d.reader == Look
 	err := p.redis.Reads(ctx, "read accounts", func(pipe rdb.Commands) {
-		accounts = pipe.HGetAll(ctx, layout.Keys{Namespace: p.redis.Namespace()}.Accounts())
+		accounts = pipe.HGetAll(ctx, p.keys.Accounts())
 		if looks {
 			bytes = pipe.HGetAll(ctx, p.keys.BytesGauge())
 		}

@@ -88,7 +88,7 @@ func NewScraper(registry *telemetry.Registry) *Scraper {
 	s := &Scraper{}
 	registry.AddReader(func(send telemetry.Send) {
 		if c := s.collector.Load(); c != nil {
-			page{send, c.now(), len(c.partitions) > 1}.show(c.Share(context.Background(), Scrape))
+			page{send, c.now(), len(c.partitions) > 1}.show(c.scraped(context.Background()))
 		} else {
 			send(redisUp, 0)
 		}
