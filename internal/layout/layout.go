@@ -10,7 +10,6 @@ package layout
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -75,19 +74,12 @@ var Rows = func() (all []Row) {
 
 // Prefix returns the part before the first parameter in the keys of a row. It panics if no row has
 // the name, which is a programming error.
-func Prefix(name string) string { return rowOf(name).prefix() }
-
-func rowOf(name string) Row {
+func Prefix(name string) string {
 	i := slices.IndexFunc(Rows, func(r Row) bool { return r.Name == name })
 	if i < 0 {
 		panic("no row of the layout is called " + name)
 	}
-	return Rows[i]
-}
-
-func (r Row) prefix() string {
-	prefix, _, _ := strings.Cut(r.Key, "{")
-	return prefix
+	return Rows[i].Parts()[0].Text
 }
 
 // Param is a parameter of keys.

@@ -68,7 +68,7 @@ func (h *jobHandlers) operations() []operation {
 			summary: "Enqueue up to 1,000 jobs, all or nothing",
 			params:  []parameter{typeInPath},
 			body: &body{
-				of:       listOf{of: schemaRef("NewBulkJob"), min: 1, max: 1000},
+				of:       listOf{of: schemaRef("NewBulkJob"), min: 1, max: jobs.MaxBulk},
 				example:  `[{"id":"job_282227eb-3c76-4ef7-af7e-25dff933077f","data":{"order":7}}]`,
 				tooLarge: &jobTooLarge,
 			},
@@ -113,7 +113,7 @@ func (h *jobHandlers) operations() []operation {
 			about: "The last 20, the latest first: those that failed or that the service put off, and the one that " +
 				"is in progress or has succeeded.",
 			params:  []parameter{typeInPath, jobInPath},
-			returns: returns(http.StatusOK, "The attempts.", listOf{of: jobAttemptView{}, max: 20}),
+			returns: returns(http.StatusOK, "The attempts.", listOf{of: jobAttemptView{}, max: jobs.MaxAttemptsKept}),
 			fails:   []problem{notFound},
 		},
 		{
@@ -183,7 +183,7 @@ func (h *jobHandlers) operations() []operation {
 				tooMany:  &tooManyPulls,
 			},
 			returns: []response{
-				{status: http.StatusOK, words: "The jobs, oldest first.", of: listOf{of: fetchedView{}, min: 1, max: 100}},
+				{status: http.StatusOK, words: "The jobs, oldest first.", of: listOf{of: fetchedView{}, min: 1, max: jobs.MaxFetch}},
 				{status: http.StatusNoContent, words: "There was none in time."},
 			},
 			fails: []problem{forbidden, notFound, jobConflict},

@@ -414,7 +414,7 @@ func (h *jobHandlers) unserved(ctx context.Context, now time.Time) (jobs.Cause, 
 // cancels them.
 func (h *jobHandlers) deleteType(w http.ResponseWriter, r *http.Request) {
 	q := rest.ReadQuery(r)
-	force := rest.Word(q, "force", []string{"true", "false"}) == "true"
+	force := isTrue(q, "force")
 	name, err := nameParam(r), q.Err()
 	if err == nil {
 		err = h.stores.DeleteType(r.Context(), name, force, h.Now(), func(t jobs.Type) error { return mayChange(r, t) })

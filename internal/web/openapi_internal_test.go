@@ -283,11 +283,7 @@ func (g *generator) body(b body) object {
 		content.set("application/yaml", media)
 	}
 	content.set("application/json", media)
-	made := object{{"required", !b.optional}}
-	if b.about != "" {
-		made.set("description", b.about)
-	}
-	return append(made, member{"content", content})
+	return object{{"required", !b.optional}, {"content", content}}
 }
 
 func (g *generator) response(r response) object {

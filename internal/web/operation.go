@@ -98,9 +98,7 @@ type body struct {
 	// of is a value of the type that is read: see [response.of].
 	of any
 	// example is JSON.
-	example string
-	// about may be empty.
-	about    string
+	example  string
 	optional bool
 	// yaml is whether it is YAML, which JSON is too.
 	yaml bool

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/rest"
@@ -35,12 +36,12 @@ func (a *API) publishOperations() []operation {
 						"memory is about to be full.",
 				},
 				{
-					name: "Idempotency-Expires-In", in: "header", kind: "integer", min: 60, max: 86_400,
+					name: "Idempotency-Expires-In", in: "header", kind: "integer", min: int64(bus.MinIdempotencyTTL / time.Second), max: int64(bus.MaxIdempotencyTTL / time.Second),
 					words: "How long the Idempotency-Key is to be remembered at least, in seconds. Only beside one.",
 				},
 			},
 			body: &body{
-				of:      oneOf{schemaRef("Event"), listOf{of: schemaRef("Event"), min: 1, max: 1000}},
+				of:      oneOf{schemaRef("Event"), listOf{of: schemaRef("Event"), min: 1, max: maxEvents}},
 				example: `{"type":"update","url":"https://shop.example/widgets/1","timestamp":1795302000000,"data":{"price":5}}`,
 			},
 			returns: returns(http.StatusOK, "Stored in a batch of every subscriber of the topic. The body is empty.", nil),

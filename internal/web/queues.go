@@ -34,13 +34,13 @@ func (h *queueHandlers) operations() []operation {
 			about:   "For the operator. A job that is due later may wait for others of its lane until then.",
 			params: []parameter{
 				{
-					name: "queue", in: "path", enum: []string{"main", "aux", "jobs", "machines"},
+					name: "queue", in: "path", enum: texts(bus.Queues[:]),
 					words: "One of the queues: `main` has the deliveries, `aux` the housekeeping, `jobs` the jobs of services, " +
 						"`machines` labels.",
 				},
 				pageLimit,
 			},
-			returns: returns(http.StatusOK, "The jobs, the next first.", listOf{of: entryView{}, max: 100}),
+			returns: returns(http.StatusOK, "The jobs, the next first.", listOf{of: entryView{}, max: rest.MaxLimit}),
 			fails:   []problem{notFound},
 		},
 	}

@@ -33,7 +33,7 @@ func (h *subscriberHandlers) replayOperations() []operation {
 			id: "listReplays", tag: "subscribers",
 			summary: "List the replays",
 			params:  []parameter{pageLimitOrAll, pageAfter},
-			returns: pages("The replays that run, and those that ended in the last day, newest first; the last 100 at most.", listOf{of: replayView{}, max: 100}),
+			returns: pages("The replays that run, and those that ended in the last day, newest first; the last 100 at most.", listOf{of: replayView{}, max: store.MaxReplaysKept}),
 			fails:   []problem{notFound},
 		},
 		{

@@ -131,8 +131,8 @@ func (h *subscriberHandlers) at(token bus.Token) subscriberPartition {
 // own is also there for the operator, with the client in the path.
 func (h *subscriberHandlers) operations() (all []operation) {
 	for _, o := range h.subscriptionOperations() {
-		all = append(all, o, o.at(strings.Replace(o.path, "/subscription", "/subscriber", 1), o.id+"Alias"))
-		all = append(all, ofClient(o.at(strings.Replace(o.path, "/subscription", "/subscriber", 1), o.id)))
+		alias := o.at(strings.Replace(o.path, "/subscription", "/subscriber", 1), o.id+"Alias")
+		all = append(all, o, alias, ofClient(alias.at(alias.path, o.id)))
 	}
 	for _, o := range slices.Concat(
 		h.callerOperations(), h.attemptOperations(), h.batchOperations(), h.letterOperations(), h.replayOperations(), h.secretOperations(),
