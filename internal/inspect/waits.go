@@ -55,10 +55,11 @@ func (in *Inspector) readQueue(ctx context.Context, d *Detail, r records, now ti
 	w, q, heads := waiting{batches: rdb.Integer(r.batches.Val(), 0)}, r.standing, r.standing.heads
 	isQueued, isStrict, isLaned := w.batches > 0, d.Options.Options.StrictOrder, r.lanes.all > 1
 	err := in.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		if isQueued && isLaned {
+		switch {
+		case isLaned && isQueued:
 			q = in.askLanes(ctx, pipe, d.Token, r.lanes.all)
-		}
-		if isStrict && isLaned {
+			heads = q.heads
+		case isLaned && isStrict:
 			heads = in.askHeads(ctx, pipe, d.Token, r.lanes.all)
 		}
 	})

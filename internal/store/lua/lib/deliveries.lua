@@ -35,7 +35,7 @@ local function has_to_wait(entry, token, state, refused, basis, created, callbac
     if max_in_flight > 1 then LANES[lane] = nil end -- it was read for another number
     max_in_flight = 1
   end
-  local retry_at = refused and setbacks().retry_at(entry, token, basis)
+  local retry_at = refused and setbacks().retry_at(entry, token, lane, basis)
   if retry_at then
     put_off(entry, retry_at)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)

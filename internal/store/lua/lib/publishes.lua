@@ -44,12 +44,6 @@ local function publish_extras(topic, subscribers)
     return { 0, 'lanes', table.concat(lanes, ' ') }
   end
 
-  -- A lane's events; their first stands at an index of a list of them.
-  local function new_lane(token, digit)
-    local number = string.find(UID_DIGITS, digit, 1, true) - 1
-    return { number = number, events = {}, key = lane_of_subscriber(token, number) }
-  end
-
   -- Sorts the events, which begin at an argument, into the lanes of a subscriber, in the order of
   -- their first events.
   local function sort(token, digits, first_event)
@@ -57,7 +51,8 @@ local function publish_extras(topic, subscribers)
     for i = 1, #digits do
       local digit = string.sub(digits, i, i)
       if not of[digit] then
-        of[digit] = new_lane(token, digit)
+        local number = string.find(UID_DIGITS, digit, 1, true) - 1
+        of[digit] = { number = number, events = {}, key = lane_of_subscriber(token, number) }
         table.insert(lanes, of[digit])
       end
       table.insert(of[digit].events, ARGV[first_event + i - 1])

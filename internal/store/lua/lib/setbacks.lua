@@ -35,13 +35,13 @@ local function setbacks()
     return redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
   end
 
-  -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. Refused
-  -- batches join one at a time, so that the subscriber's other batches wait for at most one of
-  -- them, and only now and then, so that these seldom wait: the least often refused first. But one
-  -- that is being bisected goes on, as other events are in it.
-  function self.retry_at(entry, token, basis)
-    local bid, failed, max = entry.arg, failed_key(token), tonumber(entry.settings[1])
-    if redis.call('ZSCORE', (subscriber_lanes().of(token, bid, max)), entry.job) then
+  -- Until when (ms) a refused batch waits before it joins its lane, given; nil if it may now.
+  -- Refused batches join one at a time, so that the subscriber's other batches wait for at most one
+  -- of them, and only now and then, so that these seldom wait: the least often refused first. But
+  -- one that is being bisected goes on, as other events are in it.
+  function self.retry_at(entry, token, lane, basis)
+    local bid, failed = entry.arg, failed_key(token)
+    if redis.call('ZSCORE', lane, entry.job) then
       return nil -- it was chosen, or keeps its turn
     end
     local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
@@ -49,8 +49,8 @@ local function setbacks()
     local refused = redis.call('ZCARD', failed) - first
     local every = math.min(RETRY_EVERY, math.max(MIN_RETRY_EVERY, math.floor(ROUND / refused)))
     local behind = every * (1 + redis.call('ZRANK', failed, bid) - first) -- those before it
-    local lane = retried and subscriber_lanes().of(token, retried, max)
-    if lane and redis.call('ZSCORE', lane, job_of(retried)) then
+    local other = retried and subscriber_lanes().of(token, retried, 1)
+    if other and redis.call('ZSCORE', other, job_of(retried)) then
       return entry.now + math.max(math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures), behind)
     end
     local last = redis.call('HGET', delivery_key(token), 'retried_at')
