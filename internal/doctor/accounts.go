@@ -87,7 +87,7 @@ func (x accountExam) doubtfulTypes() (doubtful []string) {
 	kept, counted := map[string]int64{}, map[string]bool{}
 	for id, r := range x.Records {
 		kept[r.Type] += jobs.JobBytes + r.Noted
-		if at := keys.JobData(string(jobs.ID(cmp.Or(r.Shared, id)))); !counted[at] {
+		if at := keys.JobData(cmp.Or(r.Shared, id)); !counted[at] {
 			counted[at] = true
 			kept[r.Type] += x.Sizes[at]
 		}

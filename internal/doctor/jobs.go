@@ -201,7 +201,7 @@ func (x jobExam) findRecord(id string, r Record) {
 	}
 	list, place := keys.OpenJobs(name), r.Sequence
 	if !isOpen(r) {
-		list, place = keys.ArchivedJobs(name, string(jobs.Status(r.Status))), r.ArchivedAt
+		list, place = keys.ArchivedJobs(name, r.Status), r.ArchivedAt
 	}
 	x.mustList(keys.Job(id), list, id, place, checks...)
 	if isOpen(r) {

@@ -16,13 +16,9 @@ type labelExam struct {
 	*Examination
 }
 
-func newLabelExam(e *Examination) labelExam {
-	return labelExam{e}
-}
-
 // findLabels looks for damage in records, lists, metadata and histories.
 func findLabels(e *Examination) {
-	x := newLabelExam(e)
+	x := labelExam{e}
 	for id, label := range e.Labels {
 		x.findRecord(id, label)
 	}
@@ -153,7 +149,7 @@ func placeOf(id string, label Label) place {
 // asked for, labels with a trigger that is not over, and labels in an action that are not errored.
 // [findEntries] covers misplaced entries.
 func findLabelEntries(e *Examination) {
-	x := newLabelExam(e)
+	x := labelExam{e}
 	definitions, actions := e.Elements[keys.Definitions()], x.actions()
 	required := func(yield func(string) bool) {
 		for id, label := range e.Labels {

@@ -115,7 +115,7 @@ func findLanes(e *Examination) {
 			}
 		}
 		if _, number, ok := strings.Cut(of, "/"); ok && fitting {
-			findUnknownLane(e, token, laneNumber(number), lane)
+			findUnknownLane(e, token, laneNumber(number), e.Short(lane))
 		}
 	}
 }
@@ -127,12 +127,11 @@ func findUnknownLane(e *Examination, token string, number int64, lane string) {
 	if number < count {
 		return
 	}
-	checks := append(unchanged, Is(1, "EXISTS", lane))
 	switch {
 	case number >= bus.MaxLanes:
-		e.Add(lane, "is no lane of a subscriber", "removed", checks, Command{"DEL", lane})
+		e.mustGo(lane, "is no lane of a subscriber", unchanged...)
 	case e.IsSubscriber(token):
-		e.Add(lane, "is of a lane that its subscriber does not have", "noted in its options", checks,
+		e.Add(e.Full(lane), "is of a lane that its subscriber does not have", "noted in its options", append(unchanged, e.isThere(lane)),
 			Command{"HSET", e.Keys.Options(bus.Token(token)), "past_lanes", strconv.FormatInt(number+1, 10)})
 	}
 }

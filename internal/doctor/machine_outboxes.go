@@ -69,7 +69,7 @@ func (x labelExam) findNumbers(machine string, noted map[string]string) {
 // an entry, whose name cannot be derived from the remaining moves, so all entries are read again:
 // if the oldest move is unchanged afterwards, it had no entry.
 func checkMoves(ctx context.Context, e *Examination) error {
-	x := newLabelExam(e)
+	x := labelExam{e}
 	stuck := map[string]rdb.Reply[string]{} // the oldest moves, by machine
 	for machine := range x.Outboxes {
 		stuck[machine] = nil

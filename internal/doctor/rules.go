@@ -65,8 +65,8 @@ func (e *Examination) isThere(key string) Check { return Is(1, "EXISTS", e.Full(
 // leftovers are the keys that must go with their owner.
 var leftovers = []struct {
 	prefix, problem string
-	// isLost reports whether the owner named after the prefix is missing, and returns checks of it.
-	isLost func(e *Examination, of string) (lost bool, checks []Check)
+	// lost returns checks that the owner named after the prefix is missing; nil if it is there.
+	lost func(e *Examination, of string) []Check
 }{
 	{keys.Attempts(""), "is of no subscriber", isLostSubscriber},
 	{keys.Options(""), "is of no subscriber", isLostSubscriber},
@@ -83,7 +83,7 @@ var leftovers = []struct {
 func findLeftovers(e *Examination) {
 	for _, l := range leftovers {
 		for of := range e.eachOf(l.prefix) {
-			if lost, checks := l.isLost(e, of); lost {
+			if checks := l.lost(e, of); checks != nil {
 				e.mustGo(l.prefix+of, l.problem, checks...)
 			}
 		}
@@ -102,33 +102,49 @@ func (e *Examination) eachOf(prefix string) iter.Seq[string] {
 	}
 }
 
-func isLostSubscriber(e *Examination, token string) (bool, []Check) {
-	return !e.IsSubscriber(token), isNoSubscriber(e, token)
+func isLostSubscriber(e *Examination, token string) []Check {
+	if e.IsSubscriber(token) {
+		return nil
+	}
+	return isNoSubscriber(e, token)
 }
 
-func isLostBatch(e *Examination, bid string) (bool, []Check) {
-	j := e.Batch(bid)
-	return !j.There && !j.Original, isGone(e, bid)
+func isLostBatch(e *Examination, bid string) []Check {
+	if j := e.Batch(bid); j.There || j.Original {
+		return nil
+	}
+	return isGone(e, bid)
 }
 
-func isLostLetter(e *Examination, bid string) (bool, []Check) {
-	_, there := e.Letters[bid]
-	return !there, []Check{Is(0, "EXISTS", e.Keys.DeadLetter(bus.BatchID(bid)))}
+func isLostLetter(e *Examination, bid string) []Check {
+	if _, there := e.Letters[bid]; there {
+		return nil
+	}
+	return []Check{Is(0, "EXISTS", e.Keys.DeadLetter(bus.BatchID(bid)))}
 }
 
 // isLostLabel also covers a label with nothing left but its metadata: its history must not become
 // part of a new label's history.
-func isLostLabel(e *Examination, id string) (bool, []Check) {
-	return !e.Labels[id].There, newLabelExam(e).unchanged(id)
+func isLostLabel(e *Examination, id string) []Check {
+	if e.Labels[id].There {
+		return nil
+	}
+	return labelExam{e}.unchanged(id)
 }
 
-func isUnkept(e *Examination, topic string) (bool, []Check) {
+func isUnkept(e *Examination, topic string) []Check {
 	field := store.HistoryField(bus.TopicName(topic))
-	return !e.Has(keys.Plans(), field), []Check{Is(0, "HEXISTS", e.Keys.Plans(), field)}
+	if e.Has(keys.Plans(), field) {
+		return nil
+	}
+	return []Check{Is(0, "HEXISTS", e.Keys.Plans(), field)}
 }
 
-func isOver(e *Examination, replay string) (bool, []Check) {
-	return !e.Has(keys.RunningReplays(), replay), []Check{
+func isOver(e *Examination, replay string) []Check {
+	if e.Has(keys.RunningReplays(), replay) {
+		return nil
+	}
+	return []Check{
 		Is(0, "SISMEMBER", e.Keys.RunningReplays(), replay),
 		Not("running", "HGET", e.Keys.Replay(bus.ReplayID(replay)), "state"),
 	}

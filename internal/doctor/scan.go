@@ -95,8 +95,7 @@ func (s *Scan) Read(ctx context.Context) error {
 		first = append(first, keys.PendingIndex(q), keys.JobsIndex(q), keys.Scheduled(q))
 	}
 	for _, key := range first {
-		f, _ := layout.FamilyOf(key)
-		kind := f.Kind
+		kind := layout.Singles[key].Kind
 		if err := s.Redis.EachPage(ctx, s.Full(key), kind, 0, rdb.Elements(kind, s.taker(key))); err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/layout"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -241,8 +240,7 @@ func (s *Store) listsOf(ctx context.Context, of Which, f Filter) (lists []list, 
 				}
 			}
 		case f.Status == InProgress:
-			lanes := layout.Keys{Namespace: s.keys.Namespace}
-			lists = append(lists, list{lanes.Lane(bus.JobJob, string(name)), true})
+			lists = append(lists, list{s.keys.Lane(bus.JobJob, string(name)), true})
 		default:
 			lists = append(lists, list{key: s.keys.OpenJobs(string(name))})
 		}
